@@ -378,7 +378,10 @@ void Manager::begin_blocks(core::TimeNs now) {
         any = true;
         first = std::min({first, known.first, known.ready});
     }
-    if (!any) return;
+    if (!any) {
+        if (all) ready_ = settled_;  // what there was has gone with those that had it
+        return;
+    }
     if (begin_by_ == 0) begin_by_ = now + settings_.timeout_ns;
     if (!all && now < begin_by_) return;
     begun_ = true;

@@ -162,11 +162,13 @@ bool Node::may_manage(core::TimeNs now) const {
     return true;
 }
 
-/// The lowest node that may manage does.
+/// The lowest node that may manage does. But who managed, and resigned because too few were in reach, goes on if nobody
+/// else has claimed since: the others still wait for it.
 void Node::consider_managing(core::TimeNs now) {
     if (has_manager_ && manager_is_gone(now)) has_manager_ = false;
     if (has_manager_ || !may_manage(now)) return;
-    for (NodeId node = 0; node < self_; ++node) {
+    const bool is_waited_for = manager_id_ == self_ && manager_life_ == incarnation_;
+    for (NodeId node = 0; node < self_ && !is_waited_for; ++node) {
         if (!settings_.managers.contains(node)) continue;
         if (peers_.state(node) != Peers::State::down && now >= late_until_[node]) return;
     }

@@ -204,12 +204,17 @@ core::TimeNs World::delay(NodeId from, NodeId to) {
     return takes;
 }
 
-/// `told`: what a life was told of a later one, as it begins anew; 0: a process begins. Those without a clock are far
-/// apart, so that no number comes twice.
+/// `told`: what a life was told of a later one, as it begins anew; 0: a process begins. No number comes twice: those
+/// without a clock are far apart, and who was told of one that has died since begins with the one after that. (Its
+/// death is told here to all, whether they had seen it or not.)
 Incarnation World::next_life(NodeId node, Incarnation told) {
     constexpr Incarnation step = 1000;
     if (!faults_.clocks_are_lost) return lives_[node] + 1;
-    if (told > 0) return told + 1;
+    if (told > 0) {
+        while (!told_lives_.emplace(node, ++told).second) {
+        }
+        return told;
+    }
     const bool has_clock = deaths_[node].empty() || random(2) == 0;
     return (has_clock ? highest_lives_ : lives_without_clock_)[node] += step;
 }

@@ -147,8 +147,9 @@ private:
     std::vector<Incarnation> lives_;
     std::vector<Incarnation> highest_lives_;
     std::vector<Incarnation> lives_without_clock_;
-    std::vector<std::uint64_t> clocks_ahead_;        ///< of each node, in ns
-    std::vector<std::vector<core::TimeNs>> deaths_;  ///< by node
+    std::set<std::pair<NodeId, Incarnation>> told_lives_;  ///< that began after what they were told
+    std::vector<std::uint64_t> clocks_ahead_;              ///< of each node, in ns
+    std::vector<std::vector<core::TimeNs>> deaths_;        ///< by node
     std::set<Term> terms_;
     Block first_assigned_ = ~Block{0};  ///< where the run began; whoever is late has blocks from before
     std::vector<core::TimeNs> manager_deaths_;

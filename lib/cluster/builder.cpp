@@ -254,8 +254,8 @@ void Builder::end(Blocks::iterator at) {
     mail_.to_manager({.kind = Kind::done, .block = span.block});
 }
 
-/// A node that the manager has seen and this one had not. Of a life before, which this node may never have seen, nothing
-/// comes any more.
+/// A node that the manager has seen and this one had not. Of a life before, which this node may never have seen,
+/// nothing comes any more.
 void Builder::readout_up(NodeId node) {
     readout_gone(node);
     for (auto& [block, open] : open_) {

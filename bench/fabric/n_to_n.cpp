@@ -25,7 +25,7 @@ NToN::NToN(const Options& options, const Task& task, NodeId self, cluster::Netwo
 }
 
 Message NToN::message_of(Kind kind, Block block) const {
-    return {.kind = kind, .from = task_.number, .to = task_.number, .block = block};
+    return {.kind = kind, .from = task_.number, .to = task_.number, .block = block, .end = block + 1};
 }
 
 // A readout node.

@@ -158,7 +158,7 @@ TEST_F(BlocksIn, NumbersMayComeInAnyOrderAndTimesToo) {
         turn();
         work();
         turn();
-        EXPECT_EQ(given_back(), std::vector<cluster::Block>{block});
+        EXPECT_EQ(given_back(), std::vector<cluster::Block>{4 * block});
     }
     EXPECT_EQ(left_.size(), order.size());
     for (const auto& [number, left] : left_) EXPECT_EQ(left.cause, EventCause::complete) << number;

@@ -213,7 +213,7 @@ void MpiNetwork::hand_over_part(EventBuilding& receiver, std::size_t slot, const
     const Block block = block_of(status.MPI_TAG);
     post_receive(slot);
     ++stats_.parts;
-    const Message message{.kind = Kind::part, .from = first_life, .to = first_life, .block = block};
+    const Message message{.kind = Kind::part, .from = first_life, .to = first_life, .block = block, .end = block + 1};
     receiver.receive(static_cast<NodeId>(status.MPI_SOURCE), message, {config_.part_bytes, received});
 }
 

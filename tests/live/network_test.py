@@ -15,9 +15,7 @@ import live
 from telemetry_test import Client
 
 PROFILE = live.ROOT / "pmd-config/net_af_packet.toml"
-INTERFACE = "iface=det0,framecnt=8192"
-EXAMPLE = live.patient((live.ROOT / "examples/live-af-packet.toml").read_text()).replace("../pmd-config/net_af_packet.toml", str(PROFILE)) \
-    .replace("iface=det0", INTERFACE)
+EXAMPLE = live.patient((live.ROOT / "examples/live-af-packet.toml").read_text()).replace("../pmd-config/net_af_packet.toml", str(PROFILE))
 
 
 def with_stream(stream, events="sources = 2\ntimeout_ms = 20000"):
@@ -56,6 +54,10 @@ class NetworkTest(live.Case):
     def setUp(self):
         super().setUp()
         live.subprocess.run(self.network.there("ip", "neigh", "flush", "all"), check=True)
+
+    def weir(self, config, *options, **more):
+        text = config.read_text() if hasattr(config, "read_text") else config
+        return super().weir(text.replace('net_af_packet0,iface=det0"', 'net_af_packet0,iface=det0,framecnt=8192"'), *options, **more)
 
     def ping(self, count):
         """Echo requests from the sender's kernel, until each is answered with the same bytes."""
@@ -144,7 +146,7 @@ class NetworkTest(live.Case):
 
     def test_what_the_ring_drops_is_in_the_account(self):
         # A ring of 16 frames, and a sender that does not wait.
-        run = self.weir(JUNGFRAU.replace(INTERFACE, "iface=det0,framecnt=16"), "--duration", live.PATIENCE_S)
+        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 40, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         run.wait_quiet()
@@ -160,7 +162,7 @@ class NetworkTest(live.Case):
             self.assertGreaterEqual(report["wire_loss"], report["device_missed"])
 
     def test_frames_that_the_ring_cuts_are_explained(self):
-        text = JUNGFRAU.replace(f'{INTERFACE}"', 'iface=det0,framesz=2048"\nmtu = 1500')
+        text = JUNGFRAU.replace('iface=det0"', 'iface=det0,framesz=2048"\nmtu = 1500')
         # Where it is as certain as here, a run has to be told to start.
         refused = self.weir(text, "--duration", 1, name="refused")
         refused.end(status=1)

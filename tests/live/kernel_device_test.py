@@ -116,6 +116,28 @@ class KernelDeviceTest(live.Case):
         self.assertEqual(device["no_buffer"], 0)
         self.assertEqual(report["lossless"], "no")
 
+    def test_a_slow_detector_does_not_fill_the_ring_with_time(self):
+        """A block is used up when it is full or has waited, so packets that come one by one cost a block each."""
+        self.assertEqual(live.repeated(self.missed_of_a_slow_detector), 0)
+
+    def missed_of_a_slow_detector(self, _attempt):
+        run = self.weir(DATAGRAMS, "--duration", live.PATIENCE_S)
+        run.wait_running()
+        live.stand_still(run.process.pid)
+        began = time.monotonic()
+        for _ in range(300):
+            self.send_datagrams(1)
+            time.sleep(0.0015)
+        took_s = time.monotonic() - began
+        run.stop(signal.SIGCONT)
+        run.wait_quiet()
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        if took_s > 0.9:
+            raise live.Disturbed(f"the detector took {took_s:.1f} s, which is as long as the ring lasts")
+        return report["devices"][0]["missed"]
+
     def test_vlan_tags_are_where_they_were(self):
         config = DATAGRAMS + '[[sink]]\nkind = "pcapng"\npath = "packets"\n'
         run = self.weir(config, "--events", 4, "--duration", live.PATIENCE_S)

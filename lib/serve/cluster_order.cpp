@@ -40,6 +40,16 @@ std::uint32_t next_run_of(const Colleagues::Answer& answer) {
     return static_cast<std::uint32_t>(std::clamp(number_at(answer.summary, "/next_run"), 0.0, most));
 }
 
+/// Whether the runs of the nodes that answer are not to miss it: it is a spare, or they began without it.
+bool is_missed(const Colleagues::Node& node, const std::vector<Colleagues::Answer>& answers) {
+    if (node.spare) return false;
+    return std::ranges::none_of(answers, [&](const Colleagues::Answer& answer) {
+        const json& names = part_at(answer.summary, "/cluster/may_be_absent");
+        return !answer.summary.is_null() && !is_in(answer, State::idle) &&
+               std::find(names.begin(), names.end(), node.name) != names.end();
+    });
+}
+
 /// Blocks of which no event is left, as the node that knows of most has them: of these no account of events tells.
 double lost_blocks(const std::vector<Colleagues::Answer>& answers, const std::vector<bool>& ran) {
     double most = 0;
@@ -234,7 +244,7 @@ ClusterOrders::Stopping ClusterOrders::begin_stop(const Answers& answers) const 
         const Colleagues::Answer& answer = answers[node];
         stopping.ran[node] = !answer.summary.is_null() && !is_in(answer, State::idle);
         if (stopping.ran[node]) stopping.number = std::max(stopping.number, number_at(answer.summary, "/run/number"));
-        if (answer.summary.is_null() && !colleagues_.nodes()[node].spare)
+        if (answer.summary.is_null() && is_missed(colleagues_.nodes()[node], answers))
             add(stopping.trouble, fmt::format("{} is not reached ({})", name(node), answer.error));
     }
     if (std::ranges::find(stopping.ran, true) == stopping.ran.end())
@@ -290,7 +300,7 @@ std::string ClusterOrders::abort() {
     std::size_t count = 0;
     Answers answers = ask();
     for (std::size_t node = 0; node < nodes.size(); ++node) {
-        if (answers[node].summary.is_null() && !nodes[node].spare)
+        if (answers[node].summary.is_null() && is_missed(nodes[node], answers))
             add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
         if (answers[node].summary.is_null() || is_in(answers[node], State::idle)) continue;
         ++count;

@@ -26,8 +26,18 @@ json lost_packets(const json& losses) {
     return lost;
 }
 
+/// Names of the nodes that the run is not to miss.
+json may_be_absent(const json& nodes) {
+    json names = json::array();
+    if (!nodes.is_array()) return names;
+    for (const json& node : nodes)
+        if (part_at(node, "/spare") == true) names.push_back(text_at(node, "/name"));
+    return names;
+}
+
 json cluster_summary(const json& cluster) {
     json kept = only(cluster, {"node", "role", "lives", "lost_blocks", "has_quorum", "manager", "builder", "readout"});
+    kept["may_be_absent"] = may_be_absent(part_at(cluster, "/nodes"));
     if (kept.contains("builder")) kept["builder"] = only(kept["builder"], {"blocks", "readouts"});
     if (kept.contains("readout")) kept["readout"] = only(kept["readout"], {"parts", "builders", "memory"});
     return kept;

@@ -94,6 +94,8 @@ private:
             {"error", service.error},           {"next_run", service.next_run},
             {"run", {{"number", service.run}}}, {"last_run", {{"lossless", service.lossless}, {"error", ""}}}};
         summary["cluster"]["lost_blocks"] = {{"builder_down", service.builder_down}, {"late", 0}};
+        summary["cluster"]["may_be_absent"] = json::array({"sp0"});
+        if (!service.without.empty()) summary["cluster"]["may_be_absent"].push_back(service.without);
         return summary;
     }
 
@@ -233,6 +235,18 @@ TEST_F(ClusterOrdersTest, AStopSaysWhatWasLostAndWhoIsNotThere) {
     ASSERT_EQ(order(Command::start), "run 2, started on 5 nodes");
     cluster.at("bu0").is_there = false;
     EXPECT_EQ(refusal(Command::stop), "run 2 ended: all lossless; bu0 is not reached (h does not answer)");
+}
+
+TEST_F(ClusterOrdersTest, WhoARunWasStartedWithoutIsNotMissedAtItsEnd) {
+    cluster.at("bu1").is_there = false;
+    for (const Command end : {Command::stop, Command::abort}) {
+        ASSERT_EQ(refusal(Command::start), "nothing was started: bu1 is not reached (h does not answer)");
+        ASSERT_TRUE(order(Command::start, {"bu1"}).ends_with("started on 4 nodes"));
+        EXPECT_EQ(order(end), end == Command::stop ? "run 1 ended: all lossless" : "given up on 4 nodes");
+    }
+    ASSERT_TRUE(order(Command::start, {"bu1"}).ends_with("started on 4 nodes"));
+    cluster.at("bu0").is_there = false;
+    EXPECT_EQ(refusal(Command::stop), "run 3 ended: all lossless; bu0 is not reached (h does not answer)");
 }
 
 TEST_F(ClusterOrdersTest, BlocksThatWereLostWithABuilderAreInNobodysAccountOfEvents) {

@@ -25,8 +25,8 @@ namespace {
 constexpr std::uint32_t addresses_bytes = 12;  // the two MACs; a VLAN tag comes after them
 constexpr std::uint32_t tag_bytes = 4;
 /// A block that is not full is used up all the same: 256 of them last for 2 s of a slow detector. Older kernels wait
-/// for two of their ticks, which are 8 ms with most; newer ones take the millisecond at its word, and 256 ms are no more
-/// than a busy machine may hold a thread up for.
+/// for two of their ticks, which are 8 ms with most; newer ones take the millisecond at its word, and 256 ms are no
+/// more than a busy machine may hold a thread up for.
 constexpr std::uint32_t retire_ms = 8;
 
 BlockRing::Config ring_of(const std::string& args) {

@@ -40,14 +40,17 @@ std::uint32_t next_run_of(const Colleagues::Answer& answer) {
     return static_cast<std::uint32_t>(std::clamp(number_at(answer.summary, "/next_run"), 0.0, most));
 }
 
-/// Whether the runs of the nodes that answer are not to miss it: it is a spare, or they began without it.
+/// Whether a run goes on that is to miss it: it is no spare, and not all nodes that are in a run began without it.
 bool is_missed(const Colleagues::Node& node, const std::vector<Colleagues::Answer>& answers) {
     if (node.spare) return false;
-    return std::ranges::none_of(answers, [&](const Colleagues::Answer& answer) {
+    bool may_be_absent = false;
+    for (const Colleagues::Answer& answer : answers) {
+        if (answer.summary.is_null() || is_in(answer, State::idle)) continue;
         const json& names = part_at(answer.summary, "/cluster/may_be_absent");
-        return !answer.summary.is_null() && !is_in(answer, State::idle) &&
-               std::find(names.begin(), names.end(), node.name) != names.end();
-    });
+        may_be_absent = std::find(names.begin(), names.end(), node.name) != names.end();
+        if (!may_be_absent) break;
+    }
+    return !may_be_absent;
 }
 
 /// Blocks of which no event is left, as the node that knows of most has them: of these no account of events tells.

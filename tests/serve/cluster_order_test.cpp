@@ -249,6 +249,13 @@ TEST_F(ClusterOrdersTest, WhoARunWasStartedWithoutIsNotMissedAtItsEnd) {
     EXPECT_EQ(refusal(Command::stop), "run 3 ended: all lossless; bu0 is not reached (h does not answer)");
 }
 
+TEST_F(ClusterOrdersTest, WhoOnlySomeBeganWithoutIsMissed) {
+    ASSERT_EQ(order(Command::start), "run 1, started on 5 nodes");
+    cluster.at("ru1").without = "bu1";  // as a node that still is in an earlier run
+    cluster.at("bu1").is_there = false;
+    EXPECT_EQ(refusal(Command::stop), "run 1 ended: all lossless; bu1 is not reached (h does not answer)");
+}
+
 TEST_F(ClusterOrdersTest, BlocksThatWereLostWithABuilderAreInNobodysAccountOfEvents) {
     ASSERT_EQ(order(Command::start), "run 1, started on 5 nodes");
     cluster.at("ma").builder_down = 4;

@@ -73,7 +73,7 @@ def prepare():
     (drop_ins / "test.conf").write_text(DROP_IN)
     guest.make_package()
     guest.make(MAKE_IMAGE, "--deb", guest.package(), "--config", parts / "etc", "--files", parts / "files", "--cache", guest.CACHE / "appliance",
-               "--out", IMAGE, "--append", "mitigations=off tsc=reliable no_timer_check loglevel=7 earlyprintk=ttyS0,115200", "--data-size", 64)
+               "--out", IMAGE, "--append", f"{guest.EMULATED} loglevel=7 earlyprintk=ttyS0,115200", "--data-size", 64)
 
 
 class Disk:

@@ -32,7 +32,7 @@ class Host(guest.Commands, guest.Machine):
     def __init__(self, folder, disk, *qemu, name):
         (folder / "shell.sh").write_text("share=/share\n" + self.LOOP)
         self.count = len(list(folder.glob("do.*")))
-        arguments = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable intel_iommu=on iommu=pt init=/sbin/init systemd.show_status=no"
+        arguments = f"console=ttyS0 quiet panic=-1 {guest.EMULATED} intel_iommu=on iommu=pt init=/sbin/init systemd.show_status=no"
         super().__init__(folder, "-kernel", guest.CACHE / "vmlinux", "-initrd", guest.CACHE / "initrd", "-append", arguments, "-no-reboot",
                          "-drive", f"file={disk},if=none,id=root,format=raw", "-device", "virtio-blk-pci,drive=root", "-virtfs",
                          f"local,path={folder},mount_tag=share,security_model=none", *qemu, name=name)

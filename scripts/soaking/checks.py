@@ -54,20 +54,24 @@ def arrivals(run, report):
 
 
 def whole_events(run, report):
-    """Events of which every packet left the sender are complete, but for those that were refused or lost a frame on the way."""
+    """Events of which every packet left the sender are complete, but for those that were refused, lost a frame on the way, or whose sender
+    stood still for longer than weir waits: their last packets came late."""
     if not (run.quiet_start and run.quiet_end):
         return []
     whole = sum(session.report["events"]["whole"] for session in run.sessions if session.report)
     unknown = sum(int((session.ended_at - session.begun_at) * run.rate * 1.1) + 10 for session in run.sessions if not session.report)
     on_the_way = (run.frames_left_at_end - run.frames_left_at_start) - (run.arrived_at_end - run.arrived_at_start)
     events = report["events"]
-    excused = sum(events["refused"].values()) + sum(events["dropped"].values()) + max(on_the_way, 0) + report["device_missed"]
+    late = min(events["incomplete"].get("timeout", 0), report["packets"]["dropped"].get("late", 0))
+    excused = sum(events["refused"].values()) + sum(events["dropped"].values()) + late + max(on_the_way, 0) + report["device_missed"]
     if any(session.may_fail for session in run.sessions):  # what a socket took for a cable that is out has not even left
         unknown += whole
         excused += whole
     if whole - excused <= events["complete"] <= whole + unknown:
         return []
-    return [f"{whole} events left the sender whole, {events['complete']} are complete; {excused} were refused or lost on the way"]
+    incomplete = ", ".join(f"{count} {cause}" for cause, count in events["incomplete"].items() if count) or "none"
+    return [f"{whole} events left the sender whole, {events['complete']} are complete; {excused} were refused, late or lost on the way; "
+            f"incomplete: {incomplete}"]
 
 
 class Contents:

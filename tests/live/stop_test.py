@@ -193,7 +193,12 @@ class IdleTest(live.Case):
                 report = run.end()
                 self.assert_account(run)
                 self.assertTrue(run.inspect()["verified"])
-                self.assertEqual(report["events"]["opened"] * 256, report["packets"]["received"] + report["wire_loss"])
+                # A busy machine may not run the lcore for longer than the queue lasts; whole events are missing then.
+                missed = report["device_missed"]
+                self.assertEqual(report["packets"]["received"] + missed, 60 * 256)
+                self.assertLessEqual(report["wire_loss"], missed)
+                if missed == 0:
+                    self.assertEqual(report["events"]["opened"], 60)
 
     def test_sleeping_leaves_the_processor_alone(self):
         run = self.weir(config("net_null0,no-rx=1"), "--allow-empty")

@@ -46,8 +46,7 @@ bool any_answers(const config::RunConfig& config) {
 Pipeline::Pipeline(Options options)
     : options_(std::move(options)),
       owners_(make_owners(options_.config, options_.plan.placement)),
-      own_ports_(options_.ports == nullptr ? std::make_unique<RunPorts>(options_.config, options_.plan, is_live())
-                                           : nullptr),
+      own_ports_(options_.ports == nullptr ? std::make_unique<RunPorts>(options_.config, options_.plan) : nullptr),
       ports_(own_ports_ != nullptr ? *own_ports_ : *options_.ports),
       rings_(options_.plan, options_.capture.has_value(), options_.sinks.size()),
       blocks_(is_builder() ? std::make_unique<fabric::BlockQueue>(blocks_of(*options_.builder)) : nullptr),

@@ -8,14 +8,12 @@
 
 namespace weir::pipeline {
 
-RunPools::RunPools(const plan::Plan& plan, bool live) : plan_(plan) {
+RunPools::RunPools(const plan::Plan& plan) : plan_(plan) {
     const core::Doing doing("packet buffers");
     for (const plan::Plan::Pool& pool : plan.pools)
         pools_.push_back(std::make_unique<port::BufferPool>(
             fmt::format("packets{}", pool.rx),
             port::BufferPoolConfig{pool.buffers, plan.room_bytes, pool.node, plan.rx[pool.rx], pool.on_demand}));
-    if (!live) return;
-    for (const auto& pool : pools_) pool->touch();
 }
 
 port::BufferPool* RunPools::of_rx(std::size_t rx) noexcept {

@@ -13,8 +13,8 @@ namespace weir::pipeline {
 
 class RunPools {
 public:
-    /// `live`: make their memory resident at once. Throws core::RunError when there is not enough of it.
-    RunPools(const plan::Plan& plan, bool live);
+    /// Throws core::RunError when there is not enough memory.
+    explicit RunPools(const plan::Plan& plan);
 
     /// That the queue of a port takes from.
     [[nodiscard]] port::BufferPool& of_queue(std::uint32_t port, std::uint32_t queue);

@@ -8,8 +8,8 @@
 
 namespace weir::pipeline {
 
-RunPorts::RunPorts(const config::RunConfig& config, const plan::Plan& plan, bool live)
-    : config_(config), plan_(plan), owners_(plan::make_owners(config_, plan_.placement)), pools_(plan_, live) {}
+RunPorts::RunPorts(const config::RunConfig& config, const plan::Plan& plan)
+    : config_(config), plan_(plan), owners_(plan::make_owners(config_, plan_.placement)), pools_(plan_) {}
 
 void RunPorts::open() {
     const core::Doing doing("packet buffers");

@@ -19,9 +19,8 @@ public:
     using Ports = std::vector<std::unique_ptr<port::LivePort>>;
     using Simulators = std::vector<std::unique_ptr<stages::SimulatorFeeder>>;
 
-    /// Makes the buffers. `live`: there are devices, so their memory becomes resident at once. EAL runs. Throws
-    /// core::RunError when there is not enough memory.
-    RunPorts(const config::RunConfig& config, const plan::Plan& plan, bool live);
+    /// Makes the buffers. EAL runs. Throws core::RunError when there is not enough memory.
+    RunPorts(const config::RunConfig& config, const plan::Plan& plan);
 
     /// Starts the devices, unless that has been done. Throws core::RunError or core::UsageError.
     void open();

@@ -10,9 +10,9 @@
 #include <array>
 
 #include "core/error.hpp"
-#include "core/resident_memory.hpp"
 #include "core/tsan.hpp"
 #include "port/capture_blocks.hpp"
+#include "port/eal.hpp"
 
 namespace weir::port {
 
@@ -134,15 +134,8 @@ BufferPool::BufferPool(const std::string& name, const BufferPoolConfig& config)
     throw core::RunError(fmt::format("no DPDK memory for the notes of {} packet buffers", config.buffers));
 }
 
-void BufferPool::touch() noexcept {
-    ::rte_mempool_mem_iter(
-        pool_,
-        [](rte_mempool*, void*, rte_mempool_memhdr* memory, unsigned) { core::touch(memory->addr, memory->len); },
-        nullptr);
-}
-
 BufferPool::~BufferPool() {
-    ::rte_mempool_free(pool_);
+    if (!ends_with_process()) ::rte_mempool_free(pool_);
 }
 
 std::uint64_t BufferPool::memory_bytes(const BufferPoolConfig& config) noexcept {

@@ -93,8 +93,6 @@ public:
     [[nodiscard]] std::uint32_t available() const noexcept {
         return ::rte_mempool_get_ops(pool_->ops_index)->get_count(pool_) + missing();
     }
-    /// Makes the memory of all buffers resident. Before others use the pool.
-    void touch() noexcept;
     /// Memory for a pool of this configuration, and what of it is EAL's.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;
     [[nodiscard]] static std::uint64_t eal_memory_bytes(const BufferPoolConfig& config) noexcept;

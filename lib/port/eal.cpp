@@ -6,6 +6,7 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
+#include <rte_memory.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include "core/doing.hpp"
 #include "core/error.hpp"
 #include "core/refused_memory.hpp"
+#include "core/resident_memory.hpp"
 #include "core/say.hpp"
 
 namespace weir::port {
@@ -178,6 +180,7 @@ std::string node_memory(const EalConfig& config) {
 
 /// What the StandingEal was started with, if there is one.
 std::optional<EalConfig> standing;
+bool ending = false;
 
 /// Empty, or what is asked for and is not there.
 std::string lacking(const EalConfig& has, const EalConfig& needs) {
@@ -191,6 +194,15 @@ std::string lacking(const EalConfig& has, const EalConfig& needs) {
     if (const std::uint64_t free = StandingEal::free_bytes(); needs.memory_bytes > free)
         return fmt::format("{} bytes of memory, of which it has {}", needs.memory_bytes, free);
     return {};
+}
+
+/// Before anybody uses it: page by page, at the first write to each, it takes several times as long.
+void touch_memory() noexcept {
+    const auto touch = [](const rte_memseg_list*, const rte_memseg* segment, std::size_t bytes, void*) {
+        core::touch(segment->addr, bytes);
+        return 0;
+    };
+    ::rte_memseg_contig_walk(touch, nullptr);
 }
 
 void begin_eal(const EalConfig& config) {
@@ -227,6 +239,7 @@ void begin_eal(const EalConfig& config) {
             config.pci.empty() ? "" : " in hugepages, which PCI devices need", reason.empty() ? "" : ": ", reason));
     }
     if (const std::string remarks = LogCapture::text(); !remarks.empty()) core::say("{}\n", remarks);
+    if (config.touch && config.pci.empty()) touch_memory();
 }
 
 }  // namespace
@@ -243,6 +256,14 @@ void start_eal(const EalConfig& config) {
 
 void stop_eal() noexcept {
     if (!standing) ::rte_eal_cleanup();
+}
+
+void end_with_process() noexcept {
+    ending = !standing && ::rte_eal_has_hugepages() == 0;
+}
+
+bool ends_with_process() noexcept {
+    return ending;
 }
 
 StandingEal::StandingEal(const EalConfig& config) {

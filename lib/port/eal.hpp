@@ -21,7 +21,8 @@ struct EalConfig {
     /// empty: those that the process has.
     std::vector<std::uint32_t> cpus{};
     std::vector<std::uint32_t> other_cpus{};
-    bool pin = true;  ///< false: lcores float over all CPUs of the process
+    bool pin = true;     ///< false: lcores float over all CPUs of the process
+    bool touch = false;  ///< make memory that is not in hugepages resident at once
 };
 
 /// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's
@@ -29,6 +30,12 @@ struct EalConfig {
 /// StandingEal, nothing is started and nothing is stopped; core::RunError then says what it lacks.
 void start_eal(const EalConfig& config);
 void stop_eal() noexcept;
+
+/// From now on pools keep their memory, because the process is about to end, and with it all that is EAL's: DPDK writes
+/// zeros over whatever is given back to it. Without effect while there is a StandingEal, and with hugepages, which are
+/// files.
+void end_with_process() noexcept;
+[[nodiscard]] bool ends_with_process() noexcept;
 
 /// EAL for whatever comes one after the other in a process, each of which would start its own. One per process, as EAL.
 /// Lcores are bound as `config` says, whatever is asked for later.

@@ -104,6 +104,7 @@ port::EalConfig Preparation::eal() const {
     port::EalConfig eal;
     eal.lcores = plan_.placement.lcores();
     eal.pin = plan_.pin;
+    eal.touch = is_live();
     eal.cpus = plan_.host.usable();
     eal.other_cpus = plan_.placement.housekeeping;
     eal.telemetry = options_.telemetry;

@@ -89,7 +89,9 @@ int execute_run(RunOptions options) {
     }
     LeftoverRuns leftovers(prepared.options().config, prepared.options().out);
     control(session, service_manager, leftovers, prepared.is_replay());
-    return session.finish().status;
+    const int status = session.finish().status;
+    port::end_with_process();
+    return status;
 }
 
 }  // namespace weir::run

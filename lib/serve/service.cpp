@@ -111,7 +111,7 @@ void Service::open_devices() {
     prepared_.check_devices();
     port::start_eal(prepared_.eal());
     if (prepared_.is_live()) {  // a builder of a cluster has no devices
-        ports_ = std::make_unique<pipeline::RunPorts>(prepared_.options().config, prepared_.plan(), true);
+        ports_ = std::make_unique<pipeline::RunPorts>(prepared_.options().config, prepared_.plan());
         ports_->open();
         ports_->begin();
     }
@@ -158,6 +158,7 @@ int Service::run() {
     say_leftovers();
     const std::string trouble = log_.add({{"event", "service"}, {"to", "ended"}, {"reason", reason}});
     if (!trouble.empty()) core::say("warning: {}\n", trouble);
+    port::end_with_process();
     return 0;
 }
 

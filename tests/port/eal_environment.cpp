@@ -16,6 +16,7 @@ public:
         config.lcores = {0};
         config.memory_bytes = std::uint64_t{96} << 20U;
         config.pin = false;
+        config.touch = true;
         config.drivers = {{"net_null"}};
         eal_.emplace(config);
     }

@@ -1,11 +1,16 @@
 // EAL that stays: what comes later takes what it needs from it, or is told what is not there. The tests' environment
-// started it, with lcore 0 and net_null.
+// started it, with lcore 0 and net_null, and memory that is resident.
 #include "port/eal.hpp"
 
 #include <gtest/gtest.h>
+#include <rte_memory.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "port/ring.hpp"
@@ -39,6 +44,31 @@ TEST(StandingEal, IsNeitherStartedAgainNorStopped) {
         stop_eal();
     }
     EXPECT_EQ(Ring<std::uint64_t>("still there", 64).count(), 0);
+}
+
+TEST(StandingEal, DoesNotEndWithTheProcessAsPoolsAreToldOtherwise) {
+    end_with_process();
+    EXPECT_FALSE(ends_with_process());
+}
+
+TEST(StandingEal, HasResidentMemoryIfAskedTo) {
+    struct Pages {
+        std::size_t all = 0;
+        std::size_t absent = 0;
+    };
+    const auto look = [](const rte_memseg_list*, const rte_memseg* segment, std::size_t bytes, void* found) {
+        const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        std::vector<unsigned char> state(bytes / page);
+        if (::mincore(segment->addr, bytes, state.data()) != 0) return -1;
+        static_cast<Pages*>(found)->all += state.size();
+        static_cast<Pages*>(found)->absent +=
+            static_cast<std::size_t>(std::ranges::count_if(state, [](unsigned char one) { return (one & 1U) == 0; }));
+        return 0;
+    };
+    Pages pages;
+    ASSERT_EQ(::rte_memseg_contig_walk(look, &pages), 0);
+    EXPECT_GE(pages.all, (std::size_t{96} << 20U) / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+    EXPECT_EQ(pages.absent, 0);
 }
 
 TEST(StandingEal, SaysWhatItLacks) {

@@ -166,7 +166,7 @@ def new_run(box, drawn):
     yield from box.take_wire()
     try:
         yield from box.end_session()
-        yield from wait(1)  # what is on its way arrives, what is open times out
+        yield from wait(3)  # what is on its way arrives, what is open times out, also on a busy machine
         run, since = box.run, time.monotonic()
         box.service.stop()
         yield from until(lambda: box.service.state == "stopped", "end of the run", box.unit.stop_s + 5)

@@ -41,10 +41,11 @@ class Sender:
         command = [self.weir, "send", "--quiet", "--to", f"udp:{sandbox.RECEIVER}:{detector.port}", "--sources", SOURCES, "--rate",
                    self.rate, "--first-event", self.next_event, *psn, "--seed", self.seed, *detector.options, *WAY, "--report", report]
         log = self.folder / f"sent-{number:04}.txt"
+        left = self.left()  # before there is a process whose frames could be among them
         with open(log, "w") as said:
             process = subprocess.Popen(sandbox.Network.there(*command), stdout=said, stderr=said, stdin=subprocess.DEVNULL,
                                        start_new_session=True)
-        self.now = Session(process, report, detector, self.next_event, self.next_psn, self.left())
+        self.now = Session(process, report, detector, self.next_event, self.next_psn, left)
         self.sessions.append(self.now)
         return self.now
 

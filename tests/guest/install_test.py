@@ -71,7 +71,7 @@ class Install(guest.Case):
         host.run("cd /share && DEBIAN_FRONTEND=noninteractive apt install -y ./weir_*.deb", limit_s=600)
         host.run("weir probe /share/yesterday.pcap >/etc/weir/det.toml")
         # The device is what a capture does not know; with an address weir answers ARP.
-        host.run(f"""sed -i 's|^device = .*|device = "{NIC}"\\naddress = "{live.RECEIVER}/24"|' /etc/weir/det.toml && grep -q {NIC} /etc/weir/det.toml""")
+        host.run(f"""sed -i -e '/^timeout_ms/d' -e 's|^\\[events\\]|&\\ntimeout_ms = 20000|' -e 's|^device = .*|device = "{NIC}"\\naddress = "{live.RECEIVER}/24"|' /etc/weir/det.toml && grep -q {NIC} /etc/weir/det.toml""")
         # It is right: nothing of this is there before the unit's weir-setup has been.
         said = host.run("weir doctor --config /etc/weir/det.toml", 1)
         self.assertRegex(said, r"error +hugepages")

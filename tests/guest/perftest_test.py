@@ -25,7 +25,7 @@ done
 [ -e /tmp/gid ] || fail "no GID with the IPv4 address"
 bw() { # bw PROGRAM OPTION...: one measurement against weir
     program=$1; shift
-    timeout 60 $program -F -d rxe0 -x $(cat /tmp/gid) "$@" 10.2.0.1
+    timeout 240 $program -F -d rxe0 -x $(cat /tmp/gid) "$@" 10.2.0.1
 }
 """
 

@@ -94,7 +94,7 @@ class Feed:
 class RestartTest(cluster.ClusterCase):
     maxDiff = None
     KEYS = 'transports = "tcp"\ncredits = 64\nsilence_ms = 30000\ntimeout_ms = 60000\nleave_ms = 30000'
-    GROWTH = 1 << 20  # bytes of bu0 over which the builders are compared
+    GROWTH = 4 << 20  # bytes of bu0 over which the builders are compared
 
     def setUp(self):
         super().setUp()
@@ -105,7 +105,7 @@ class RestartTest(cluster.ClusterCase):
     def begin(self, keys, nodes):
         """The cluster without its spare, and with data coming."""
         self.configure(cluster=f"{self.KEYS}\n{keys}", nodes=nodes, node_keys=NODE_KEYS, sink='kind = "events"\npath = "{node}/run-{run:06}"')
-        common = ["--format", "ejfat", "--sources", SOURCES, "--bytes", 1200, "--bytes-min", 200, "--events", 40000, "--rate", 2000]
+        common = ["--format", "ejfat", "--sources", SOURCES, "--bytes", 1200, "--bytes-min", 200, "--events", 60000, "--rate", 2000]
         captures = {f"ru{i}": self.capture(f"ru{i}", *common, "--port", 50001 + 2 * i, "--seed", i + 1) for i in (0, 1)}
         self.feed = Feed(captures, self.pipes)
         self.feed.start_reading()

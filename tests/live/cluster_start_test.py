@@ -17,7 +17,7 @@ from cluster_serve_test import NODES, SENT, ClusterCase, configuration
 
 UNIT = live.ROOT / "systemd" / "weir-node@.service"
 JOB = live.ROOT / "examples" / "cluster.sbatch"
-# Starts what it is given once for each host of the job, with that host's name, and hands a signal on to all, as Slurm does.
+# Starts what it is given once for each host of the job, with that host's name, and ends after all of them, also where it gets the signal that they get.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 IFS=, read -ra hosts <<<"$SLURM_JOB_NODELIST"
@@ -25,7 +25,7 @@ for host in "${hosts[@]}"; do
     unshare --uts sh -c 'hostname "$0" && exec "$@"' "$host" "$@" &
     steps+=($!)
 done
-trap 'kill -INT "${steps[@]}"' INT
+trap : INT # all of the process group have got it
 status=0
 for step in "${steps[@]}"; do
     until wait "$step"; code=$?; ! kill -0 "$step" 2>/dev/null; do :; done

@@ -57,13 +57,19 @@ def stream_tables(streams, stream_keys, in_cluster):
     return text
 
 
+def unhurried(cluster):
+    """A process that gets no processor for seconds is neither silent nor late, unless a test says so."""
+    keys = {"silence_ms": 20000, "timeout_ms": 20000}
+    return cluster + "".join(f"\n{key} = {value}" for key, value in keys.items() if not re.search(rf"(?m)^{key}\b", cluster))
+
+
 def configuration(cluster='transports = "tcp"', nodes=None, addresses=None, streams=None, stream_keys='format = "ejfat"',
                   port='device = "net_null0"', more="", sink='kind = "events"\npath = "{node}"', in_cluster=True, node_keys=None):
     """The text of a configuration: of a cluster, or of the one node that has all of its sources."""
     streams = streams or {"ru0": (50001, 50002), "ru1": (50003, 50004)}
     text = 'name = "cluster"\n'
     if in_cluster:
-        text += f"[cluster]\n{cluster}\n" + node_tables(nodes or TWO_AND_TWO, addresses, node_keys)
+        text += f"[cluster]\n{unhurried(cluster)}\n" + node_tables(nodes or TWO_AND_TWO, addresses, node_keys)
     text += f'[[port]]\nname = "det0"\n{port}\n' + stream_tables(streams, stream_keys, in_cluster)
     sources = sum(len(ports) for ports in streams.values())
     text += f'[events]\nsources = {sources}\nmemory = "64MiB"\ntimeout_ms = 500\n{more}\n'
@@ -334,9 +340,9 @@ class StandStillTest(ClusterCase):
 
     def test_a_readout_node_is_waited_for(self):
         """It is behind, so that blocks wait for it; and it stands still for longer than timeout_ms and silence_ms."""
-        nodes = self.start_paced("return_ms = 60000", 4000, (700, 900))
+        nodes = self.start_paced("silence_ms = 6000\ntimeout_ms = 6000\nreturn_ms = 60000", 4000, (700, 900))
         nodes["ru0"].process.send_signal(signal.SIGSTOP)
-        time.sleep(3)
+        time.sleep(8)
         nodes["ru0"].process.send_signal(signal.SIGCONT)
         self.end(nodes)
         self.assert_all_well(nodes)
@@ -344,7 +350,7 @@ class StandStillTest(ClusterCase):
         self.assertEqual(self.found(), dict.fromkeys(range(1, 4001), True))
 
     def test_one_that_is_not_waited_for_offers_again_what_it_holds(self):
-        nodes = self.start_paced("return_ms = 0", 12000, (1000, 1000))
+        nodes = self.start_paced("silence_ms = 6000\nreturn_ms = 0", 20000, (1000, 1000))
         nodes["ru0"].process.send_signal(signal.SIGSTOP)
         for name in ("ru1", "bu0", "bu1"):
             nodes[name].wait_said("warning: cluster: ru0 went away")
@@ -354,8 +360,8 @@ class StandStillTest(ClusterCase):
         self.assert_balanced(nodes)
         self.assertEqual(nodes["ru0"].report["cluster"]["lives"], 2)
         found = self.found()
-        self.assertEqual(set(found), set(range(1, 12001)))
-        self.assertTrue(all(found[number] for number in range(11500, 12001)), "it has not taken part again")
+        self.assertEqual(set(found), set(range(1, 20001)))
+        self.assertTrue(all(found[number] for number in range(19500, 20001)), "it has not taken part again")
 
 
 class ReducedTest(SameEventsTest):
@@ -602,7 +608,7 @@ class StandingTest(ClusterCase):
 
     def test_a_readout_node_that_stands_still_is_named(self):
         self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 60000\nblock = 4')
-        captures = self.captures(events=3000, rates=(1000, 1000))
+        captures = self.captures(events=8000, rates=(1000, 1000))
         nodes = self.start(captures, "--pace", "recorded")
         wait_events(self.folder, nodes)
         live.stand_still(nodes["ru1"].process.pid)
@@ -656,7 +662,7 @@ class WatchTest(ClusterCase):
 
     def test_a_readout_node_and_a_builder(self):
         self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 20000')
-        captures = self.captures(events=6000, rates=(1000, 1000))
+        captures = self.captures(events=12000, rates=(1000, 1000))
         nodes = {name: self.node(name, *(["--pace", "recorded"] if role == "readout" else []), capture=captures.get(name), **self.serving(name, place))
                  for place, (name, role) in enumerate(TWO_AND_TWO.items())}
         handed = 'weir_cluster_parts_handed_over_total{to="bu1"}'
@@ -673,7 +679,7 @@ class WatchTest(ClusterCase):
         nodes["bu0"].process.wait()
         away = 'weir_cluster_node_up{node="bu0",role="builder"}'
         live.wait_for(lambda: self.metrics(0).get(away) == 0 and self.metrics(3).get(away) == 0, "the death in the metrics")
-        live.wait_for(lambda: self.metrics(3)["weir_cluster_manages"] == 1, "the new manager in the metrics")
+        live.wait_for(lambda: self.metrics(3).get("weir_cluster_manages") == 1, "the new manager in the metrics")
         del nodes["bu0"]
         self.end(nodes)
         for node in nodes.values():
@@ -684,7 +690,7 @@ class WatchTest(ClusterCase):
     def test_a_node_that_only_manages(self):
         nodes = {"ma": "manager", **TWO_AND_TWO}
         self.configure(nodes=nodes)
-        captures = self.captures(events=2000, rates=(1000, 1000))
+        captures = self.captures(events=10000, rates=(1000, 1000))
         started = {"ma": self.node("ma", **self.serving("ma", 0))}
         live.wait_for(lambda: self.metrics(0).get('weir_cluster_node_up{node="ma",role="manager"}') == 1, "its own metrics")
         for name, role in TWO_AND_TWO.items():
@@ -695,7 +701,7 @@ class WatchTest(ClusterCase):
         self.assertIn("<html", self.get(0, "/"))
         self.end(started)
         self.assert_all_well(started)
-        self.assertEqual(started["ma"].report["cluster"]["manager"]["assigned"], 2000 // 16 + 1)
+        self.assertEqual(started["ma"].report["cluster"]["manager"]["assigned"], 10000 // 16 + 1)
 
 
 class StopTest(ClusterCase):
@@ -703,7 +709,7 @@ class StopTest(ClusterCase):
 
     EVENTS = 6000
 
-    def start_recorded(self, keys="leave_ms = 500"):
+    def start_recorded(self, keys="leave_ms = 2000"):
         slow = "silence_ms = 20000\ntimeout_ms = 20000"  # that others want the CPUs is nothing to give up for
         self.configure(cluster=f'transports = "tcp"\n{slow}\n{keys}')
         nodes = self.start(self.captures(events=self.EVENTS, rates=(1000, 1000)), "--pace", "recorded")
@@ -733,7 +739,7 @@ class StopTest(ClusterCase):
         self.assertGreater(sum(not event[0] for event in found.values()), 300)
         self.assertGreater(self.missing_parts(nodes, "ru0", "node_down"), 0)
 
-    def check_builder_leaves(self, name, keys="leave_ms = 1500"):
+    def check_builder_leaves(self, name, keys="leave_ms = 30000"):
         nodes = self.start_recorded(keys)
         nodes[name].stop()
         nodes[name].end()
@@ -753,7 +759,7 @@ class StopTest(ClusterCase):
         self.check_builder_leaves("bu1")
 
     def test_a_builder_leaves_push_until_written(self):
-        self.check_builder_leaves("bu1", 'leave_ms = 1500\nstrategy = "push"\nkeep = "written"')
+        self.check_builder_leaves("bu1", 'leave_ms = 30000\nstrategy = "push"\nkeep = "written"')
 
     def test_readout_nodes_that_wait_for_nobody(self):
         """The builders end all the same when they have written what they got."""
@@ -800,14 +806,14 @@ class AloneTest(ClusterCase):
 
     def test_a_replay_whose_builders_are_dead(self):
         """Its memory is full, and the capture has much more."""
-        self.configure(cluster=self.KEYS + '\nmemory = "2MiB"')
+        self.configure(cluster=self.KEYS.replace("alone_ms = 3000", "alone_ms = 15000") + '\nmemory = "2MiB"')
         nodes = self.start(self.captures(events=6000, rates=(1000, 1000)), "--pace", "recorded")
         wait_events(self.folder, nodes)
         for name in ("bu0", "bu1"):
             nodes[name].stop(signal.SIGKILL)
         for name in ("ru0", "ru1"):
             nodes[name].end(status=1)
-            self.assertIn("no builder of the cluster has been here for 3.0 s (cluster.alone_ms)", nodes[name].output)
+            self.assertIn("no builder of the cluster has been here for 15.0 s (cluster.alone_ms)", nodes[name].output)
             self.assert_account(nodes[name])
             self.assertEqual(nodes[name].report["lossless"], "no")
 
@@ -830,7 +836,7 @@ class AloneTest(ClusterCase):
 class FullDiskTest(ClusterCase):
     """A builder whose disk is full leaves the others, which go on without it; it would take blocks faster than who has to write them."""
 
-    EVENTS = 6000
+    EVENTS = 10000
 
     def start_with_a_small_disk(self, keys=""):
         self.configure(cluster=f'transports = "tcp"\n{keys}', sink='kind = "events"\npath = "disks/{node}/run"')
@@ -1270,13 +1276,13 @@ class NetworkTest(ClusterCase):
         self.configure_there(self.SILENCE)
         nodes = self.start_there()
         for name in half:
-            nodes[name].wait_said("only 2 of 4 nodes that count are in reach")
+            nodes[name].wait_said("only [12] of [234] nodes that count are in reach")  # as many as have begun by then
         sender = self.send_meanwhile(self.EVENTS)
         live.wait_for(lambda: written_bytes(self.folder, "bu0") > 65536, "events of bu0")
         self.assertLess(written_bytes(self.folder, "bu1"), 16384, "the half that is to wait has begun")
         self.network.meet_again(half)
         for name in half:
-            nodes[name].wait_said("enough of the cluster is in reach again")
+            nodes[name].wait_said(r"enough of the cluster is in reach again \([34] of 4")
         self.send_afterwards(sender)
         self.stop_all(nodes)
         self.assert_balanced(nodes)
@@ -1287,7 +1293,7 @@ class NetworkTest(ClusterCase):
 
     def test_a_builder_is_stopped_in_the_half_that_waits(self):
         """With blocks that it lacks parts of, and that nobody there may call built: it ends at the first signal."""
-        nodes, sender = self.start_sending("silence_ms = 3000\nreturn_ms = 0\nleave_ms = 3000\ntimeout_ms = 20000", events=4000)
+        nodes, sender = self.start_sending("silence_ms = 3000\nreturn_ms = 0\nleave_ms = 3000\ntimeout_ms = 20000", events=8000)
         slow_down(self, "bu1-c", "3mbit")
         before = written_bytes(self.folder, "bu0")
         live.wait_for(lambda: written_bytes(self.folder, "bu0") > before + 4_000_000, "events of bu0, while parts for bu1 are on their way")

@@ -83,7 +83,8 @@ class DevicesTest(live.Case):
             self.skipTest("the kernel has no TUN/TAP (/dev/net/tun)")
         run = self.weir(self.example("tap"), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
-        live.subprocess.run(["ip", "address", "add", f"{live.SENDER}/24", "dev", "weir0"], check=True)
+        subprocess.run(["ip", "link", "set", "weir0", "txqueuelen", "4096"], check=True)  # room for all that is sent
+        subprocess.run(["ip", "address", "add", f"{live.SENDER}/24", "dev", "weir0"], check=True)
         self.assertIn("mtu 9000", subprocess.run(["ip", "link", "show", "weir0"], capture_output=True, text=True).stdout)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # weir answers ARP, so the kernel learns the way
             probe.sendto(b"?", (live.RECEIVER, 9))
@@ -101,7 +102,7 @@ class DevicesTest(live.Case):
         self.addCleanup(network.close)
         subprocess.run(["ip", "link", "set", "det0", "mtu", "3200"], check=True)
         subprocess.run(network.there("ip", "link", "set", "gen0", "mtu", "3200"), check=True)
-        run = self.weir(self.example("af-xdp"), "--events", 40, "--duration", live.PATIENCE_S)
+        run = self.weir(self.example("af-xdp", ('name = "det0"', 'name = "det0"\nrx_descriptors = 2048')), "--events", 40, "--duration", live.PATIENCE_S)
         if not run.gets_going():
             said = "\n".join(run.lines)
             if any(word in said for word in ("not permitted", "not supported", "Invalid argument")):
@@ -118,7 +119,7 @@ class DevicesTest(live.Case):
     def test_pcap(self):
         needs("net_pcap")
         sent = self.send(*self.JUNGFRAU, "--to", self.folder / "run.pcap")
-        run = self.weir(self.example("pcap"), "--idle-exit", 1, "--duration", live.PATIENCE_S)
+        run = self.weir(self.example("pcap"), "--idle-exit", 5, "--duration", live.PATIENCE_S)
         self.check(run, sent, self.JUNGFRAU)
         self.assertEqual(run.report["stopped_by"], "--idle-exit")
 

@@ -21,6 +21,7 @@ def config(events=EVENTS, rate=400, sink=""):
     limit = f",events={events}" if events else ""
     return f"""[[port]]
 name = "det0"
+rx_descriptors = 4096
 device = "sim,format=ejfat,rate={rate},bytes=60000,seed=3{limit}"
 [[stream]]
 port = "det0"
@@ -30,6 +31,7 @@ format = "ejfat"
 [events]
 sources = 1
 memory = "4MiB"
+timeout_ms = 20000
 [[sink]]
 kind = "events"
 path = "unused"

@@ -56,7 +56,8 @@ idle = "sleep"
     def receive(self, keys, *more):
         """Twelve events and some noise; returns the finished run. An lcore that a busy machine holds up may lose packets of its ring:
         rules have counted them before."""
-        run = self.weir(self.config(keys), "--events", 12, "--duration", live.PATIENCE_S)
+        text = self.config(keys).replace("qpairs=2", "qpairs=2,framecnt=4096")  # room for all that is sent, through whichever queue
+        run = self.weir(text, "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         options = ("--sources", 2, "--events", 12, "--seed", 4)
         with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as other:

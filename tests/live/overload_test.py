@@ -241,7 +241,7 @@ class FrozenDiskTest(live.Case):
         self.assertGreaterEqual(rings["full0"]["highest"], rings["full0"]["size"] - 1)  # the writer has one in hand
 
     def test_prescaling_keeps_every_third_event_until_the_disk_is_back(self):
-        run = self.weir(readout("sim,format=jungfrau,rate=25,seed=3", "prescale:3"), environment=self.environment)
+        run = self.weir(readout("sim,format=jungfrau,rate=25,seed=3", "prescale:3", profile="rx_descriptors = 4096"), environment=self.environment)
         run.wait_running()
         run.wait_events(10)
         self.frozen.touch()

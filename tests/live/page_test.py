@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "page"))
 import chromium  # noqa: E402
 import page_checks  # noqa: E402
 
-LOSING = "sim,format=jungfrau,rate=40,seed=3,drop=0.001"
+LOSING = "sim,format=jungfrau,rate=10,seed=3,drop=0.001"
 
 
 class PageTest(live.Case):
@@ -69,8 +69,9 @@ class PageTest(live.Case):
         places = {place["place"]: place["packets"] for place in document["where"]}
         missing = sum(source["missing_packets"] for source in report["sources"])
         self.assertGreater(missing, 0)
-        self.assertLessEqual(places["way"], missing)
-        self.assertGreater(places["way"], 0)
+        if report["device_missed"] == 0:  # else nobody knows how much was lost on the way
+            self.assertLessEqual(places["way"], missing)
+            self.assertGreater(places["way"], 0)
         self.clean(page)
 
     def test_it_starts_and_stops_runs_with_the_token(self):

@@ -157,7 +157,7 @@ class SeenTest(live.Case):
         report = run.end(status=1)
         self.assertIn("port det0: waiting for its link, 1 s at most", run.errors)
         self.assertIn("warning: port det0 has no link after 1 s", run.errors)
-        self.assertRegex(run.errors, r"nothing has come for any stream in 5 s: port det0 \(net_af_packet\): the link is DOWN")
+        self.assertRegex(run.errors, r"nothing has come for any stream in \d+ s: port det0 \(net_af_packet\): the link is DOWN")
         self.assertTrue(report["balanced"])
         self.assertIn("port det0 has no link after 1 s: is the cable in, and the other side on?", report["warnings"])
         self.assertIn("the link of port det0 is down", run.output)
@@ -189,17 +189,21 @@ class VirtioUserTest(live.Case):
     def test_the_guest_side_of_a_vhost_socket_without_a_guest(self):
         needs("net_vhost")
         needs("net_virtio")
-        path = self.folder / "v.sock"
+        live.repeated(self.receive_without_a_guest)
+
+    def receive_without_a_guest(self, attempt):
+        path = self.folder / f"v{attempt}.sock"
         profile = live.ROOT / "pmd-config/net_virtio_user.toml"
         run = self.weir(config(f"net_virtio_user0,path={path}").replace('name = "det0"', f'name = "det0"\nprofile = "{profile}"'), "--events", 6,
-                        "--idle-exit", 10, "--duration", live.PATIENCE_S)
+                        "--idle-exit", 10, "--duration", live.PATIENCE_S, name=f"run{attempt}")
         live.wait_for(path.exists, "socket")  # the driver waits there for the other side, before the run begins
         sent = self.send("--sources", 2, "--events", 6, "--rate", 40, "--to", f"device:net_vhost0,iface={path},client=1")
         report = run.end()
         # The driver tells the other side to begin before weir takes packets: the first ones can be lost, and are missing then.
         self.assert_account(run)
         missing = sent["packets"]["sent"] - report["packets"]["placed"]
-        self.assertLess(missing, 256)
+        if missing >= 256:
+            raise live.Disturbed(f"{missing} packets came before weir took them")
         self.assertGreaterEqual(report["events"]["complete"], 5)
         self.assertEqual(sum(source["missing_packets"] for source in report["sources"]), missing)
         self.assertTrue(run.inspect()["verified"])

@@ -72,7 +72,7 @@ class QueuesTest(Case):
                 files = self.split(capture, queues)
                 device = ",".join(["net_pcap0", *(f"rx_pcap={file}" for file in files)])
                 text = config(device, queues, lcores)
-                run = self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S, name=f"run{queues}{len(lcores)}")
+                run = self.weir(text, "--idle-exit", 5, "--duration", live.PATIENCE_S, name=f"run{queues}{len(lcores)}")
                 self.check(run, sent, OPTIONS, text, expected)
 
     def test_more_queues_than_the_device_has(self):
@@ -86,7 +86,7 @@ class QueuesTest(Case):
         needs("net_af_packet", root=True)
         network = live.Network()
         self.addCleanup(network.close)
-        device = "net_af_packet0,iface=det0,qpairs=2,framesz=16384,blocksz=65536"
+        device = "net_af_packet0,iface=det0,qpairs=2,framesz=16384,blocksz=65536,framecnt=2048"  # room for all that is sent
         text = config(device, 2, LCORES.format([0, 1], [2, 3], [4]), more=f'address = "{live.RECEIVER}/24"\nmbuf_bytes = 16640')
         run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
@@ -105,7 +105,7 @@ class SegmentsTest(Case):
         needs("net_pcap")
         capture, sent = self.capture(*OPTIONS)
         text = config(f"net_pcap0,rx_pcap={capture}", 1, LCORES.format([0, 1], [0, 1], [1]), mtu=1500)
-        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S), sent, OPTIONS, text)
+        self.check(self.weir(text, "--idle-exit", 5, "--duration", live.PATIENCE_S), sent, OPTIONS, text)
 
     def test_headers_in_several_buffers(self):
         needs("net_pcap")
@@ -117,7 +117,7 @@ class SegmentsTest(Case):
         text = config(f"net_pcap0,rx_pcap={self.folder / 'all.pcap'}", mtu=68, streams='udp_dst = "50001-50002"\nformat = "long"', sources=2) + form
         file.write_text(form)
         _, sent = self.capture(*options)
-        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S), sent, options, text)
+        self.check(self.weir(text, "--idle-exit", 5, "--duration", live.PATIENCE_S), sent, options, text)
 
     def test_from_a_guest(self):
         needs("net_vhost")
@@ -126,7 +126,7 @@ class SegmentsTest(Case):
         text = config(f"net_vhost0,iface={path}", mtu=1500)
         run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
-        sent = self.send(*OPTIONS, "--rate", 60, "--to", f"device:net_virtio_user0,path={path},queue_size=1024")["packets"]["sent"]
+        sent = self.send(*OPTIONS, "--rate", 60, "--to", f"device:net_virtio_user0,path={path},queue_size=256")["packets"]["sent"]
         run.wait_quiet()
         run.stop()
         report = run.end()

@@ -237,7 +237,7 @@ class RcTest(live.Case):
     def test_answers_for_a_queue_pair_that_nobody_has_are_named_on_both_sides(self):
         device, to = self.memif()
         run = self.start(device, peers=PEERS.replace("0x2", "0x5"))
-        sent, said = self.send_rc(to, "--events", 3, retry=4, status=1)
+        sent, said = self.send_rc(to, "--events", 3, retry=8, status=1)
         self.assertEqual(sent["messages"]["acknowledged"], 0)
         self.assertEqual(sent["recovery"]["answers"], 0)
         self.assertGreater(sent["recovery"]["stray_answers"], 0)

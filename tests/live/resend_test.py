@@ -70,7 +70,7 @@ class Resend(live.Case):
         self.addCleanup(network.close)
         capture = self.folder / "c.pcap"
         self.send(*JUNGFRAU, "--to", capture)
-        run = self.weir(self.example("af-packet"), "--events", 12, "--duration", live.PATIENCE_S)
+        run = self.weir(self.example("af-packet", ('net_af_packet0,iface=det0"', 'net_af_packet0,iface=det0,framecnt=8192"')), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         found = self.resend(capture, "--to", f"udp:{live.RECEIVER}", "--pace", "x0.2", where=network.there())
         self.assertEqual(found["packets"]["sent"], 12 * 2 * 128)

@@ -144,7 +144,7 @@ class LimitTest(live.Case):
         self.assertEqual(run.inspect()["events"], [])
 
     def test_the_simulated_detector_ends_by_itself(self):
-        run = self.weir(config("sim,format=jungfrau,events=30,seed=4,drop=0.001"))
+        run = self.weir(config("sim,format=jungfrau,events=30,seed=4,drop=0.001").replace("sources = 2\n", "sources = 2\ntimeout_ms = 20000\n"))
         report = run.end()
         self.assertEqual(report["events"]["opened"], 30)
         self.assert_account(run)

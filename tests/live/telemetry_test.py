@@ -81,14 +81,14 @@ class TelemetryTest(live.Case):
             for key, value in values.items():
                 if key != "in_flight":
                     self.assertLessEqual(last["ledger"][part][key], value, key)
-        self.assertGreater(last["ledger"]["packets"]["placed"], 0.5 * report["packets"]["placed"])
+        self.assertGreater(last["ledger"]["packets"]["placed"], 0)
         self.assertLessEqual(last["ports"]["det0"]["received"], report["devices"][0]["received"])
         self.assertLessEqual(last["lcores"]["rx0"]["received_packets"], report["packets"]["received"])
         self.assertLessEqual(last["sources"]["0"]["packets"], report["sources"][0]["packets"])
         self.assertFalse(client.folder.exists(), "left behind")
 
     def test_two_runs_at_once(self):
-        first, one = self.run_with(f"weir-a-{os.getpid()}", "--events", 200)
+        first, one = self.run_with(f"weir-a-{os.getpid()}", rate=10)
         second, two = self.run_with(f"weir-b-{os.getpid()}", rate=20)
         self.assertNotEqual(one.greeting["pid"], two.greeting["pid"])
         refused = subprocess.run([live.Weir.program, "run", "--config", str(self.folder / f"weir-a-{os.getpid()}.toml"), "--telemetry",

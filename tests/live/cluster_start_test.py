@@ -17,7 +17,7 @@ from cluster_serve_test import NODES, SENT, ClusterCase, configuration
 
 UNIT = live.ROOT / "systemd" / "weir-node@.service"
 JOB = live.ROOT / "examples" / "cluster.sbatch"
-# Starts what it is given once for each host of the job, with that host's name, and ends after all of them, also where it gets the signal that they get.
+# Starts what it is given once for each host of the job, with that host's name. A signal reaches them by itself; it ends after them.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 IFS=, read -ra hosts <<<"$SLURM_JOB_NODELIST"

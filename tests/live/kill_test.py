@@ -254,11 +254,12 @@ class KillTest(live.Case):
         hidden = path / ".h-000001.part"
         live.wait_for(lambda: any(hidden.glob("*.h5")) and any(path.glob(".c-000001*.part")), "run that begins")
 
-        def synced(start, kind):
+        def synced(start, kind, size=""):
             log = self.folder / f"{start}.log"
-            return log.exists() and re.search(rf"(?m)^SYNC .*{kind}", log.read_text())
+            return log.exists() and re.search(rf"(?m)^SYNC {size}.*{kind}", log.read_text())
 
-        live.wait_for(lambda: synced(1, r"\.h5$") and synced(1, r"\.part$"), "both synced")
+        # A capture without packets, of which only the header was synced, would be removed.
+        live.wait_for(lambda: synced(1, r"\.h5$") and synced(1, r"\.part$", r"\d{5,} "), "both synced")
         process.kill()
         process.wait()
         process = self.start_next(2)

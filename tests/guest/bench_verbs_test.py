@@ -96,13 +96,16 @@ class BenchVerbs(live.Case):
             with self.subTest(transport=result["transport"], depth=result["depth"], bytes=result["bytes"]):
                 trial = self.trial_of(result)
                 self.assertEqual(trial["received"], trial["sent"], trial)
-                self.assertEqual((trial["damaged"], trial["duplicates"]), (0, 0))
+                self.assertEqual(trial["damaged"], 0, trial)
+                # Nothing keeps an unreliable connection from giving out what comes twice. The device has counted it then, too.
+                twice = trial["duplicates"] if trial["arrived"] is not None else 0
+                self.assertEqual(trial["duplicates"], twice, trial)
                 if result["depth"] == "assemble":
                     self.assertEqual(trial["assembled"], trial["sent"], trial)
                     self.assertEqual(trial["messages"] * result["packets_per_message"], trial["sent"])
-                self.assertEqual(trial["on_wire"], trial["sent"])
+                self.assertIn(trial["on_wire"] - trial["sent"], (0, twice), trial)
                 if result["transport"] in UNRELIABLE and result["bytes"] == 2048:  # a packet for each message, which soft-RoCE counts
-                    self.assertEqual((trial["arrived"], trial["device_dropped"]), (trial["sent"], 0))
+                    self.assertEqual((trial["arrived"], trial["device_dropped"]), (trial["sent"] + twice, 0), trial)
                 else:
                     self.assertEqual((trial["arrived"], trial["device_dropped"]), (None, None))
 

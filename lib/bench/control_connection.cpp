@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto alive_every = std::chrono::seconds(1);
 // Silence counts while this side is awake: a machine that was held up for longer as a whole has heard nothing either.
 constexpr int listen_ms = 100;
-constexpr int silent_times_max = 40;
+constexpr int silent_times_max = 100;
 constexpr auto last_words_s = std::chrono::seconds(1);
 constexpr int connect_ms = 3000;
 constexpr auto try_again_every = std::chrono::milliseconds(50);
@@ -128,7 +128,7 @@ void ControlConnection::listen() {
             if (!read_lines(rest)) return;
             silent_times = 0;
         } else if (++silent_times == silent_times_max) {
-            end("the other side has not been heard for four seconds");
+            end("the other side has not been heard for ten seconds");
         }
     }
 }

@@ -20,7 +20,7 @@ struct RefusedError : core::RunError {
     using core::RunError::RunError;
 };
 
-/// Each side says that it lives once a second, whatever else it does. Of one that has not been heard for four seconds,
+/// Each side says that it lives once a second, whatever else it does. Of one that has not been heard for ten seconds,
 /// or that has hung up, the other side knows: gone() becomes true, and receive() throws. A message of type "left" says
 /// why.
 class ControlConnection {

@@ -25,6 +25,7 @@
 #include "port/interface_link.hpp"
 #include "simulate/frame_link.hpp"
 #include "simulate/neighbour.hpp"
+#include "simulate/reading_peer.hpp"
 #include "wire/network.hpp"
 
 namespace weir::bench {
@@ -33,8 +34,6 @@ namespace {
 constexpr double address_patience_s = 3;
 constexpr auto link_patience = std::chrono::seconds(5);
 constexpr auto link_look = std::chrono::milliseconds(5);
-// A peer that reads our memory loses what it has not taken when we leave, and may not survive it (net_memif).
-constexpr auto farewell = std::chrono::milliseconds(100);
 constexpr std::uint32_t headers_max = 68;  // of IP, UDP and RoCE
 constexpr std::uint16_t source_port = 49152;
 
@@ -107,7 +106,7 @@ public:
         open_port();
     }
     ~DpdkSender() override {
-        if (lossless()) std::this_thread::sleep_for(farewell);
+        simulate::take_leave_of(device_);
         ::rte_pktmbuf_free_bulk(mbufs_.data(), ready_);
     }
     DpdkSender(const DpdkSender&) = delete;

@@ -3,12 +3,12 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "config/device_facts.hpp"
 #include "port/interface_drops.hpp"
 #include "resend/wire_target.hpp"
 #include "simulate/frame_link.hpp"
+#include "simulate/reading_peer.hpp"
 #include "wire/network.hpp"
 
 namespace weir::resend {
@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::uint32_t mtu_default = 9000;
 constexpr std::uint32_t mtu_most = 9600;  // what is asked of a device; the loopback interface has more
-constexpr auto farewell = std::chrono::milliseconds(100);
 
 class DeviceTarget : public WireTarget {
 public:
@@ -34,9 +33,8 @@ public:
         return {link_->send(first, std::span(bytes_).subspan(first, count)), false, false};
     }
     bool is_ready() noexcept override { return link_->is_up(); }
-    void finish() override {
-        // A peer that reads our memory loses what it has not taken when we leave.
-        if (config::device_facts(device_).loss == config::LossTold::lossless) std::this_thread::sleep_for(farewell);
+    bool may_take_more(std::chrono::nanoseconds stalled) noexcept override {
+        return simulate::may_take_more(device_, stalled, [this] { return link_->is_up(); });
     }
     std::uint64_t lost() noexcept override { return link_->lost(); }
     std::string failure() const override { return "device:" + device_ + ": takes no frame"; }

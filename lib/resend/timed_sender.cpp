@@ -109,7 +109,8 @@ TimeNs TimedSender::send_due(TimeNs now_ns) {
         result_.for_target.times += stalled_since_ns_ == 0 ? 1 : 0;
         result_.for_target.ns += after_ns - now_ns;
         if (stalled_since_ns_ == 0) stalled_since_ns_ = now_ns;
-        failed_ = taken.failed || after_ns - stalled_since_ns_ > patience_ns;
+        const std::chrono::nanoseconds stalled(after_ns - stalled_since_ns_);
+        failed_ = taken.failed || !target_.may_take_more(stalled);
         std::this_thread::yield();
         return -1;
     }

@@ -35,8 +35,6 @@ public:
         bool interrupted = false;         ///< by `stop`
         std::string error;                ///< why the target ended it; empty: it did not
     };
-    /// A target that takes nothing for so long is given up.
-    static constexpr core::TimeNs patience_ns = 5 * core::ns_per_s;
 
     /// `speed`: 1 as captured, x times that, 0 as fast as the target takes packets. All must outlive this.
     TimedSender(FrameRing& ring, WireTarget& target, double speed, const std::atomic<bool>& stop)

@@ -2,6 +2,7 @@
 // is called while sending does not allocate and does not wait.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,10 @@ public:
     /// After the first packet: waits where the packets after it would be lost, until they would not. Throws
     /// core::RunError where that is in vain.
     virtual void settle() {}
+    /// It may take packets yet, though it has taken none for `stalled`; else it is given up.
+    [[nodiscard]] virtual bool may_take_more(std::chrono::nanoseconds stalled) noexcept {
+        return stalled <= std::chrono::seconds(10);
+    }
     /// After the last one: waits for what is on its way.
     virtual void finish() {}
     /// Packets that were taken and then lost, as far as it knows.

@@ -9,17 +9,16 @@
 #include <optional>
 #include <thread>
 
-#include "config/device_facts.hpp"
 #include "core/error.hpp"
 #include "simulate/frame_target.hpp"
+#include "simulate/reading_peer.hpp"
 #include "simulate/sender_port.hpp"
 
 namespace weir::simulate {
 
 namespace {
 
-constexpr auto patience = std::chrono::seconds(5);
-constexpr auto farewell = std::chrono::milliseconds(100);
+constexpr auto refill_patience = std::chrono::seconds(10);
 
 class DeviceTarget : public FrameTarget {
 public:
@@ -53,9 +52,12 @@ public:
                 continue;
             }
             const auto now = std::chrono::steady_clock::now();
-            if (now - stalled.value_or(now) > patience) {
+            const auto waited = now - stalled.value_or(now);
+            if (!may_take_more(device_, waited, [this] { return is_up(); })) {
                 std::fill_n(mbufs_.begin() + first, sent, nullptr);  // they are the device's now
-                throw core::RunError(fmt::format("device:{}: took no frame for {} s", device_, patience.count()));
+                throw core::RunError(fmt::format("device:{}: took no frame for {} s{}", device_,
+                                                 std::chrono::floor<std::chrono::seconds>(waited).count(),
+                                                 is_up() ? "" : "; its link is down: is the receiver there?"));
             }
             stalled = stalled.value_or(now);
             if (stop_.load(std::memory_order_relaxed)) {
@@ -68,9 +70,6 @@ public:
     }
 
     void finish() override {
-        // A peer that reads our memory loses what it has not taken when we leave, and net_memif (DPDK 22.11) reads on
-        // in memory that is gone, which ends the peer's process.
-        if (config::device_facts(device_).loss == config::LossTold::lossless) std::this_thread::sleep_for(farewell);
         rte_eth_stats stats{};
         if (::rte_eth_stats_get(port_.id(), &stats) == 0) {
             lost_ = stats.oerrors;
@@ -79,12 +78,17 @@ public:
     std::uint64_t lost() const noexcept override { return lost_; }
 
 private:
+    [[nodiscard]] bool is_up() const noexcept {
+        rte_eth_link link{};
+        return ::rte_eth_link_get_nowait(port_.id(), &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+    }
+
     void refill(std::uint32_t first, std::uint32_t count) {
         // The device gives buffers back when it needs descriptors; until then the pool may be empty.
         const auto start = std::chrono::steady_clock::now();
         while (count != 0 && ::rte_pktmbuf_alloc_bulk(port_.pool().get(), mbufs_.data() + first, count) != 0) {
             for (std::uint16_t queue = 0; queue < queues_; ++queue) ::rte_eth_tx_done_cleanup(port_.id(), queue, 0);
-            if (std::chrono::steady_clock::now() - start > patience) {
+            if (std::chrono::steady_clock::now() - start > refill_patience) {
                 std::fill_n(mbufs_.begin() + first, count, nullptr);
                 throw core::RunError(
                     fmt::format("device:{}: keeps all {} packet buffers", device_, SenderPort::buffers(queues_)));

@@ -8,6 +8,7 @@
 #include "config/device_facts.hpp"
 #include "core/error.hpp"
 #include "port/interface_drops.hpp"
+#include "simulate/reading_peer.hpp"
 
 namespace weir::simulate {
 
@@ -72,5 +73,9 @@ SenderPort::SenderPort(const std::string& device, std::uint32_t frame_bytes_max,
       eal_(complete_, queues),
       pool_("send", {buffers(queues), room_bytes}),
       port_(port_config(complete_, frame_bytes_max, queues), {&pool_}) {}
+
+SenderPort::~SenderPort() {
+    take_leave_of(complete_);
+}
 
 }  // namespace weir::simulate

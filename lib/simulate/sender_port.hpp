@@ -23,6 +23,10 @@ public:
     /// `device` as in device:VDEV[,ARGS]. Throws core::UsageError where frames of `frame_bytes_max` do not go through
     /// it, and core::RunError where it does not start. `queues`: to send through.
     SenderPort(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues = 1);
+    /// Not before a peer has had the time to take what was sent: take_leave_of.
+    ~SenderPort();
+    SenderPort(const SenderPort&) = delete;
+    SenderPort& operator=(const SenderPort&) = delete;
 
     [[nodiscard]] port::LivePort& port() noexcept { return port_; }
     [[nodiscard]] port::BufferPool& pool() noexcept { return pool_; }

@@ -73,7 +73,7 @@ def patient(text):
 
 
 # What `weir bench` says where a process had no processor for seconds.
-NOT_HEARD = "the other side has not been heard for four seconds"
+NOT_HEARD = "the other side has not been heard for ten seconds"
 
 
 class Disturbed(Exception):

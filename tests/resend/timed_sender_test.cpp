@@ -27,7 +27,8 @@ public:
         slots_[slot] = {std::to_integer<int>(packet[0]), port, 0};
     }
     Taken send(std::uint32_t first, std::uint32_t count) noexcept override {
-        if (calls_++ % 3 == 1) return {};  // no room now and then
+        if (calls_++ % 3 == 1 || static_cast<int>(sent.size()) >= stands_still_after)
+            return {};  // no room now and then
         if (fails_after >= 0 && static_cast<int>(sent.size()) >= fails_after) return {0, false, true};
         if (slots_[first].value == too_long_value) return {1, true, false};
         const std::uint32_t taken = std::min({count, most});
@@ -44,6 +45,9 @@ public:
         EXPECT_EQ(sent.size(), 1U);
         if (nobody_there) throw core::RunError("nobody there");
     }
+    bool may_take_more(std::chrono::nanoseconds /*stalled*/) noexcept override {
+        return static_cast<int>(sent.size()) < stands_still_after || asked_while_still++ < 5;
+    }
     std::string failure() const override { return "it is broken"; }
 
     std::vector<Note> sent;
@@ -51,6 +55,8 @@ public:
     std::uint32_t most = 5;
     int too_long_value = -1;
     int fails_after = -1;
+    int stands_still_after = 1000;
+    int asked_while_still = 0;
     bool nobody_there = false;
     std::atomic<bool>* stop = nullptr;
     int stop_after = 0;
@@ -166,6 +172,19 @@ TEST_F(TimedSenders, ATargetThatFailsEndsIt) {
     EXPECT_EQ(sender_->result().error, "it is broken");
     EXPECT_FALSE(sender_->result().interrupted);
     EXPECT_LT(sender_->packets(), 10U);
+}
+
+TEST_F(TimedSenders, ATargetThatTakesNothingIsWaitedForUntilItSaysThatThisIsInVain) {
+    target_.stands_still_after = 4;
+    target_.most = 2;
+    for (int i = 0; i < 10; ++i) put(i, 0);
+    ring_.end();
+    send(1);
+    EXPECT_EQ(sender_->result().error, "it is broken");
+    EXPECT_EQ(target_.asked_while_still, 6);
+    EXPECT_EQ(sender_->packets(), target_.sent.size());
+    EXPECT_LT(sender_->packets(), 10U);
+    EXPECT_GE(sender_->result().for_target.times, 1U);
 }
 
 TEST_F(TimedSenders, WhereNobodyIsThereOnePacketIsTheLast) {

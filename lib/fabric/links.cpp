@@ -28,8 +28,8 @@ constexpr TimeNs connecting_ns = 2 * core::ns_per_s;
 constexpr TimeNs knock_ns = core::ns_per_s;
 /// Until it is said that a node does not come.
 constexpr TimeNs missing_ns = 3 * core::ns_per_s;
-/// For messages of a node that has gone in peace.
-constexpr TimeNs leaving_ns = 500 * core::ns_per_ms;
+/// For the next message of a node that has gone in peace.
+constexpr TimeNs leaving_ns = core::ns_per_s;
 /// Signs of life come by TCP. Messages of UCX may take longer, behind large payloads; if none comes for so many times
 /// as long, the way for them is broken.
 constexpr int silences_of_messages = 5;
@@ -358,7 +358,7 @@ void Links::hear(Link& link, const Frame& frame) {
             if (!link.is_up()) break;
             link.stage = Link::Stage::leaving;
             link.last = leave_of(frame).messages;
-            link.until = table_.now + leaving_ns;
+            link.messaged_at = table_.now;
             break;
     }
 }
@@ -447,7 +447,7 @@ void Links::note_absent(Link& link, bool host_answers) {
 void Links::look_at_up(Link& link) {
     const TimeNs now = table_.now;
     if (link.stage == Link::Stage::leaving) {
-        if (link.arrived >= link.last || now >= link.until) lose(link, Ending::over);
+        if (link.arrived >= link.last || now - link.messaged_at >= leaving_ns) lose(link, Ending::over);
         return;
     }
     note_quiet(link);

@@ -22,6 +22,7 @@ constexpr core::TimeNs look_every_ns = 100'000;
 constexpr int rounds_max = 16;
 /// At the end: for what was sent, for others to have got it, and for UCX to let go.
 constexpr core::TimeNs flush_ns = 500 * core::ns_per_ms;
+constexpr core::TimeNs taking_ns = 2 * core::ns_per_s;
 constexpr core::TimeNs last_words_ns = 200 * core::ns_per_ms;
 
 LinkTable make_links(std::size_t nodes) {
@@ -56,7 +57,7 @@ public:
         transfers_.stop_taking();
         finish(flush_ns, [this] { return transfers_.is_flushed(); });
         links_.leave();
-        finish(last_words_ns, [this] { return links_.is_alone(); });
+        finish(taking_ns, [this] { return links_.is_alone(); });
         links_.close();
         finish(last_words_ns, [this] { return transfers_.is_flushed(); });
         worker_.reset();

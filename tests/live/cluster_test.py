@@ -406,7 +406,8 @@ class ManyNodesTest(ClusterCase):
 
     NODES = {"ru0": "readout", "bu0": "builder", "ru1": "readout", "bu1": "builder", "ru2": "readout", "bu2": "builder", "ru3": "readout",
              "ma": "manager"}
-    KEYS = 'transports = "tcp"\norder = "listed"\nlist = ["bu2", "ru3", "bu0", "ru1", "ru0", "bu1", "ru2"]\nblock = 8\nsilence_ms = 20000\ntimeout_ms = 20000'
+    # None is begun without, however long eight programs take to start on a busy machine.
+    KEYS = 'transports = "tcp"\njoin_wait_ms = 120000\norder = "listed"\nlist = ["bu2", "ru3", "bu0", "ru1", "ru0", "bu1", "ru2"]\nblock = 8\nsilence_ms = 20000\ntimeout_ms = 20000'
 
     def run_all(self, keys=""):
         more = '[[sink]]\nkind = "hdf5"\npath = "{node}-hdf5"'

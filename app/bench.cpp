@@ -33,7 +33,7 @@
 #include "bench_options.hpp"
 #include "bench_progress.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "port/eal.hpp"
 #include "run/run_signals.hpp"
 #include "terminal.hpp"
@@ -109,7 +109,7 @@ void serve_in_a_process(bench::ControlListener& listener, bench::FileDescriptor 
 /// One client after the other, until it is stopped.
 void serve(bench::ControlListener& listener, const bench::Server::Config& config, bool quiet) {
     bench::Server server(config, [quiet](const std::string& line) {
-        if (!quiet) core::say("{}\n", line);
+        if (!quiet) core::print_stderr("{}\n", line);
     });
     while (run::stop_signal() == 0)
         if (bench::FileDescriptor socket = listener.accept(0.2))
@@ -124,8 +124,8 @@ int run_server(const BenchOptions& options) {
                                  .receiving = options.receiving};
     if (config.token.empty()) config.token = random_token();
     bench::ControlListener listener(options.host, options.port);
-    core::say("weir bench: waiting at {}:{}. On the other host:\n  weir bench --client HOST:{} --token {}\n",
-              options.host, listener.port(), listener.port(), config.token);
+    core::print_stderr("weir bench: waiting at {}:{}. On the other host:\n  weir bench --client HOST:{} --token {}\n",
+                       options.host, listener.port(), listener.port(), config.token);
     serve(listener, config, options.quiet);
     return 0;
 }
@@ -224,7 +224,7 @@ void keep_off(std::uint32_t taken) {
 /// No address is asked for, and no MTU: the link has none but these two.
 int run_over_memif(BenchOptions options) {
     if (!options.why_memif.empty())
-        core::say(
+        core::print_stderr(
             "weir bench: no network namespaces here ({}): measuring over shared memory (--over memif), and only "
             "what goes by DPDK\n",
             options.why_memif);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -23,7 +23,7 @@ BenchProgress::~BenchProgress() {
 
 void BenchProgress::line(const std::string& text) {
     if (!terminal_) return;
-    core::say("\r\033[K{}", text.substr(0, columns_of(STDERR_FILENO) - 1));
+    core::print_stderr("\r\033[K{}", text.substr(0, columns_of(STDERR_FILENO) - 1));
     written_ = true;
 }
 
@@ -53,7 +53,7 @@ void BenchProgress::next(const bench::Point& point) {
     const std::string found = !point.not_available.empty() ? "n.a.: " + point.not_available
                               : point.conditional_gbps     ? fmt::format("{:.3g} Gb/s", *point.conditional_gbps)
                                                            : std::string("measured");
-    core::say("{}/{} {} {} B {}: {}\n", done_, all_, point.transport, point.bytes, point.depth, found);
+    core::print_stderr("{}/{} {} {} B {}: {}\n", done_, all_, point.transport, point.bytes, point.depth, found);
 }
 
 }  // namespace weir::app

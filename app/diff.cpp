@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "options/text.hpp"
 #include "options_common.hpp"
 #include "run_text.hpp"
@@ -273,9 +273,10 @@ void print_totals(const RunDiff::Totals& totals, std::uint64_t printed) {
 
 void warn_if_open(const RunReader& run) {
     if (run.being_written())
-        core::say("weir: {} is still being written: what it has so far is compared\n", run.path().string());
+        core::print_stderr("weir: {} is still being written: what it has so far is compared\n", run.path().string());
     else if (!run.closed())
-        core::say("weir: {} was not closed: its events up to where it ends are compared\n", run.path().string());
+        core::print_stderr("weir: {} was not closed: its events up to where it ends are compared\n",
+                           run.path().string());
 }
 
 int diff_command(const std::vector<std::string>& args) {

@@ -12,7 +12,7 @@
 #include <new>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "export_target.hpp"
 #include "export_virtual.hpp"
 #include "options/text.hpp"
@@ -266,7 +266,7 @@ std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& se
 /// To a terminal in lines that fit; elsewhere in one, which programs can read.
 void say(const std::string& text) {
     const bool terminal = ::isatty(STDERR_FILENO) == 1;
-    core::say("{}\n", terminal ? wrapped(text, columns_of(STDERR_FILENO)) : text);
+    core::print_stderr("{}\n", terminal ? wrapped(text, columns_of(STDERR_FILENO)) : text);
 }
 
 /// One event after the other, each in memory as a whole.

@@ -3,7 +3,7 @@
 
 #include "config/sinks/nexus.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "export_target.hpp"
 #include "run_text.hpp"
 #include "store/hdf5/writer.hpp"
@@ -23,7 +23,7 @@ std::optional<store::hdf5::Codec> codec_of(const ExportOptions& options) {
         throw core::UsageError(fmt::format(
             "export: --codec: found \"{}\"; accepted: raw, zstd, lz4, bitshuffle-lz4, bitshuffle-zstd", options.codec));
     if (*codec == store::hdf5::Codec::zstd || *codec == store::hdf5::Codec::bitshuffle_zstd)
-        core::say(
+        core::print_stderr(
             "weir: warning: --codec {}: the HDF5 plug-ins of Debian 12 cannot read it, those of PyPI's hdf5plugin can; "
             "bitshuffle-lz4 is read by both\n",
             options.codec);

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "output_file.hpp"
 #include "run_text.hpp"
 #include "store/file.hpp"
@@ -73,15 +73,15 @@ int export_virtual(const std::filesystem::path& folder, std::filesystem::path ou
     store::hdf5::write_virtual_master(file.path(), out, found, events);
     file.finish();
     if (!quiet) {
-        core::say("{} of {} in {}, which shows {} and has no copy of them: move them together\n",
-                  count_text(events.places.size(), "event"), count_text(found.runs.size(), "run"), out.string(),
-                  count_text(data_files(found), "data file"));
-        if (events.copies > 0) core::say("{}\n", copies_text(events.copies));
+        core::print_stderr("{} of {} in {}, which shows {} and has no copy of them: move them together\n",
+                           count_text(events.places.size(), "event"), count_text(found.runs.size(), "run"),
+                           out.string(), count_text(data_files(found), "data file"));
+        if (events.copies > 0) core::print_stderr("{}\n", copies_text(events.copies));
     }
-    for (const std::string& note : found.notes) core::say("weir: {}\n", note);
+    for (const std::string& note : found.notes) core::print_stderr("weir: {}\n", note);
     for (const std::string& builder : found.without_run)
-        core::say("weir: {} has no run of the builder {}: if it has written events, {} lacks them\n", folder.string(),
-                  builder, out.string());
+        core::print_stderr("weir: {} has no run of the builder {}: if it has written events, {} lacks them\n",
+                           folder.string(), builder, out.string());
     return found.without_run.empty() ? 0 : 1;
 }
 

@@ -8,7 +8,7 @@
 
 #include "config/run_config.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "options_common.hpp"
 #include "plan/stream_rules.hpp"
 #include "steer/classifier.hpp"
@@ -77,7 +77,7 @@ Result classify(const steer::Classifier& classifier, const std::string& capture,
         }
         ++result.packets;
     }
-    for (const std::string& warning : reader.warnings()) core::say("warning: {}\n", warning);
+    for (const std::string& warning : reader.warnings()) core::print_stderr("warning: {}\n", warning);
     return result;
 }
 

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "draw_received.hpp"
 #include "events_json.hpp"
 #include "filled_message.hpp"
@@ -224,7 +224,8 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
         remark = fmt::format(" ({})", store::content_names[static_cast<std::size_t>(event.content)]);
     else if (compact < total)
         remark = fmt::format(" ({} of them missing, written as zeros)", total - compact);
-    core::say("event {}:{}: {} bytes to {}{}\n", event.epoch, event.id, written, options.to_file->file, remark);
+    core::print_stderr("event {}:{}: {} bytes to {}{}\n", event.epoch, event.id, written, options.to_file->file,
+                       remark);
 }
 
 /// As the run's formats have it, or as the user says. Nothing is guessed: two pixels of 8 bits look like one of 16.
@@ -253,7 +254,7 @@ void write_pixel_png(const RunReader& run, const EventInfo& event, const Options
         store::pixel_image(run, event, info, options.width.value_or(info.columns), options.source);
     const store::PixelLevels levels = store::pixel_levels(image);
     store::write_png(options.to_png->file, image, levels);
-    core::say(
+    core::print_stderr(
         "event {}:{}: {} x {} pixels, {:.6g} to {:.6g}{}{} from black to white, red without a value, yellow saturated, "
         "to {}\n",
         event.epoch, event.id, image.width, image.height, levels.low, levels.high, info.unit.empty() ? "" : " ",
@@ -264,8 +265,8 @@ void write_event_png(const RunReader& run, const EventInfo& event, const Options
     if (event.reduced()) return write_pixel_png(run, event, options);
     const json config = config_of(run);
     const store::ReceivedShape shape = image_shape(store::at_or_null(config, "stream"), options);
-    core::say("event {}:{}: {}\n", event.epoch, event.id,
-              draw_received(run, event, shape, options.source, options.to_png->file));
+    core::print_stderr("event {}:{}: {}\n", event.epoch, event.id,
+                       draw_received(run, event, shape, options.source, options.to_png->file));
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------------------

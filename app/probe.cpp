@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "options_common.hpp"
 #include "probe/find.hpp"
 #include "probe/findings_text.hpp"

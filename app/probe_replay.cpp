@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "draw_received.hpp"
 #include "run/run.hpp"
 #include "store/run_reader.hpp"
@@ -20,9 +20,10 @@ void draw_first(const std::string& out, const store::ReceivedShape& shape) {
     for (const store::IndexEntry& entry : run.entries([](const store::IndexEntry&) { return true; })) {
         const store::EventInfo event = run.read_head(entry);
         if (!event.complete) continue;
-        return core::say("event {}: {}\n", event.id, draw_received(run, event, shape, std::nullopt, out + ".png"));
+        return core::print_stderr("event {}: {}\n", event.id,
+                                  draw_received(run, event, shape, std::nullopt, out + ".png"));
     }
-    core::say("no event is complete: no picture\n");
+    core::print_stderr("no event is complete: no picture\n");
 }
 
 }  // namespace
@@ -42,11 +43,11 @@ int replay_proposal(const std::string& capture, const std::string& toml, const s
     const std::string_view format = config::format_entry(options.config.streams.front()).name;
     const int status = run::execute_run(std::move(options));
     if (status != 0) return status;
-    core::say("events: {} (weir inspect {})\n", out, out);
+    core::print_stderr("events: {} (weir inspect {})\n", out, out);
     if (image)
         draw_first(out, {image->columns, image->bits, format});
     else
-        core::say("this format has no images that are drawn: no picture\n");
+        core::print_stderr("this format has no images that are drawn: no picture\n");
     return status;
 }
 

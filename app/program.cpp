@@ -14,8 +14,8 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "core/print_stderr.hpp"
 #include "core/refused_memory.hpp"
-#include "core/say.hpp"
 #include "help.hpp"
 #include "process.hpp"
 #include "version.hpp"
@@ -46,7 +46,7 @@ int dispatch(std::vector<std::string> args) {
 }
 
 int fail(std::string_view what, int status) {
-    core::say("weir: {}\n", what);
+    core::print_stderr("weir: {}\n", what);
     return status;
 }
 

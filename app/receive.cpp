@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "interrupt.hpp"
 #include "observe/run_report.hpp"
 #include "options_common.hpp"
@@ -158,11 +158,11 @@ int receive_command(const std::vector<std::string>& args) {
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     if (!options->quiet && !options->json) fmt::print("{}", account_text(account));
     if (!account.failed.empty()) {
-        core::say("weir receive: {}\n", account.failed);
+        core::print_stderr("weir receive: {}\n", account.failed);
         return 1;
     }
     if (account.events() == 0) {
-        core::say("weir receive: no event came from {}\n", options->address);
+        core::print_stderr("weir receive: no event came from {}\n", options->address);
         return 1;
     }
     std::vector<std::string> why;

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "interrupt.hpp"
 #include "resend/resender.hpp"
 #include "wire_report.hpp"
@@ -80,21 +80,22 @@ std::jthread show_progress_of(const Resender& resender) {
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
             if (tenths % 10 != 0) continue;
             const std::uint64_t bytes = resender.bytes_so_far();
-            core::say("\r{:6} s  {} packets  {:.2f} Gb/s   ", tenths / 10, resender.packets_so_far(),
-                      static_cast<double>(bytes - bytes_before) * 8e-9);
+            core::print_stderr("\r{:6} s  {} packets  {:.2f} Gb/s   ", tenths / 10, resender.packets_so_far(),
+                               static_cast<double>(bytes - bytes_before) * 8e-9);
             bytes_before = bytes;
             shown = true;
         }
-        if (shown) core::say("\n");
+        if (shown) core::print_stderr("\n");
     });
 }
 
 void say_before(const Resender::Config& config) {
     if (config.to.is_socket())
-        core::say("weir: a socket keeps payload and destination port{}; source addresses and ports are this host's\n",
-                  config.to.port != 0 || !config.rewrite.dst_ports.empty() ? " as asked" : "");
+        core::print_stderr(
+            "weir: a socket keeps payload and destination port{}; source addresses and ports are this host's\n",
+            config.to.port != 0 || !config.rewrite.dst_ports.empty() ? " as asked" : "");
     if (config.loop > 1)
-        core::say(
+        core::print_stderr(
             "weir: packets are repeated as they are: event numbers, sequence numbers and PSNs of each pass are those "
             "of the first, and a receiver may take them for duplicates or for a restart\n");
 }
@@ -125,14 +126,15 @@ int replay_to_wire(const po::variables_map& given, const std::string& destinatio
         resender.run();
     }
     const nlohmann::json report = wire_report(resender, config, request);
-    for (const std::string& warning : resender.warnings()) core::say("weir: {}\n", warning);
+    for (const std::string& warning : resender.warnings()) core::print_stderr("weir: {}\n", warning);
     if (given.count("report") > 0) write_wire_report(given["report"].as<std::string>(), report);
     if (!quiet) print_wire_summary(report);
     if (!resender.timing().error.empty()) throw core::RunError(resender.timing().error);
     if (resender.account().sent == 0) {
-        core::say("weir: no packet was sent{}\n", resender.account().read == 0 && resender.account().skipped > 0
-                                                      ? ": all records are outside of --from and --to"
-                                                      : "");
+        core::print_stderr("weir: no packet was sent{}\n",
+                           resender.account().read == 0 && resender.account().skipped > 0
+                               ? ": all records are outside of --from and --to"
+                               : "");
         return 1;
     }
     return resender.network_errors().host > 0 ? 1 : 0;

@@ -10,7 +10,7 @@
 
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "store/json_members.hpp"
 #include "store/run_recovery.hpp"
 
@@ -101,8 +101,8 @@ std::string dump(const json& object) {
 int lossless_status(const LossVerdict& verdict, std::string_view required, std::string_view command) {
     if (required.empty() || verdict.lossless == "yes" || (verdict.lossless == "unknown" && required == "known"))
         return 0;
-    core::say("weir {}: --require-lossless: {}\n", command,
-              verdict.evidence.empty() ? "lossless: " + verdict.lossless : verdict.evidence.front());
+    core::print_stderr("weir {}: --require-lossless: {}\n", command,
+                       verdict.evidence.empty() ? "lossless: " + verdict.lossless : verdict.evidence.front());
     return 3;
 }
 
@@ -163,7 +163,7 @@ void Progress::at(std::uint64_t done) {
     next_ns_ = now + core::ns_per_s / 4;
     shown_ = true;
     const double percent = total_ == 0 ? 100.0 : 100.0 * static_cast<double>(done) / static_cast<double>(total_);
-    core::say("\r{} {:.0f}% ", what_, percent);
+    core::print_stderr("\r{} {:.0f}% ", what_, percent);
 }
 
 void Progress::clear() {

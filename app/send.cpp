@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "interrupt.hpp"
 #include "send_options.hpp"
 #include "send_report.hpp"
@@ -45,8 +45,8 @@ std::unique_ptr<simulate::UdpTarget> open_udp(SendOptions& options) {
 
 void show_progress(const simulate::Simulator& simulator, double seconds, std::uint64_t& last_bytes) {
     const simulate::SimulatorAccount::Source total = simulator.account().total();
-    core::say("\r{:6.0f} s  {} events  {} packets  {:.2f} Gb/s   ", seconds, simulator.account().events, total.emitted,
-              static_cast<double>(total.frame_bytes - last_bytes) * 8e-9);
+    core::print_stderr("\r{:6.0f} s  {} events  {} packets  {:.2f} Gb/s   ", seconds, simulator.account().events,
+                       total.emitted, static_cast<double>(total.frame_bytes - last_bytes) * 8e-9);
     last_bytes = total.frame_bytes;
 }
 
@@ -120,15 +120,15 @@ int send_acknowledged(SendOptions& options, bool progress) {
     if (progress)
         config.on_progress = [&shown](double seconds) {
             const simulate::RcSender::Source total = shown->so_far().total();
-            core::say("\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
-                      shown->so_far().events, total.acknowledged, total.emitted);
+            core::print_stderr("\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
+                               shown->so_far().events, total.acknowledged, total.emitted);
         };
     simulate::RcSender sender(simulator, *link, config, destination(options, simulator, *link), interrupted);
     shown = &sender;
     if (client) client->meet(ends[0]);
     const simulate::RcSender::Result run = sender.send();
     if (client) client->done();
-    if (progress && run.seconds > 1) core::say("\n");
+    if (progress && run.seconds > 1) core::print_stderr("\n");
     return account_for(options, simulator, run, link->lost());
 }
 
@@ -166,7 +166,7 @@ int send_frames(SendOptions& options, bool progress) {
     std::uint64_t shown_bytes = 0;
     if (progress) config.on_progress = [&](double seconds) { show_progress(simulator, seconds, shown_bytes); };
     const simulate::PacedSender::Result run = simulate::PacedSender(simulator, *target, config, interrupted).send();
-    if (shown_bytes != 0) core::say("\n");
+    if (shown_bytes != 0) core::print_stderr("\n");
     const json report = send_report(options, simulator, run, *target);
     if (!options.report.empty()) write_send_report(options.report, report);
     if (!options.quiet) print_send_summary(report);

@@ -26,7 +26,7 @@ BANNED = [
 ]
 PATHS = (re.compile(r"(?<![\w.])/(work|home)/[a-z]|\.\./share[d]\b"), "a path of one machine")
 IN_APP = [
-    (re.compile(r"\bf?printf?\s*\(\s*stderr\b|\bstd::cerr\b|,\s*stderr\s*\)|\bperror\s*\("), "standard error may fail: core::say"),
+    (re.compile(r"\bf?printf?\s*\(\s*stderr\b|\bstd::cerr\b|,\s*stderr\s*\)|\bperror\s*\("), "standard error may fail: core::print_stderr"),
 ]
 IN_LIB = [
     (re.compile(r"\b(printf|fprintf|vprintf|puts|perror)\s*\(|\bprint\s*\(\s*stderr\b|\bstd::(cout|cerr)\b"), "the library does not print: fmt into a string, let app/ show it"),

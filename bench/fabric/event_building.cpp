@@ -14,7 +14,7 @@ using cluster::NodeId;
 
 namespace {
 
-constexpr core::TimeNs look_interval_ns = core::ns_per_ms;  // as fabric::Member does
+constexpr core::TimeNs look_interval_ns = core::ns_per_ms;  // as fabric::ClusterThread does
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include "board.hpp"
 #include "cluster/outlet.hpp"
 #include "core/units.hpp"
-#include "fabric/notices.hpp"
+#include "fabric/deferred_events.hpp"
 #include "pieces.hpp"
 
 namespace weir::fabric::bench {

@@ -230,7 +230,7 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
 
 void EventBuilder::attach(Event& event, Message& message) noexcept {
     if (event.state != EventState::open) {
-        settle(event, message);
+        account(event, message);
         return;
     }
     event.messages[message.source] = &message;
@@ -242,19 +242,19 @@ void EventBuilder::attach(Event& event, Message& message) noexcept {
     if (!message.complete && message.lease != nullptr) ++event.ended;
 }
 
-void EventBuilder::settle(Event& event, Message& message) noexcept {
+void EventBuilder::account(Event& event, Message& message) noexcept {
     if (event.cause == EventCause::no_room) return refuse_message(message, PacketCounter::no_room);
     trim(message, event.deadline_ns);
     if (message.packets == 0) return refuse_message(message, PacketCounter::late);
     event.messages[message.source] = &message;
     event.last_ns = std::max(event.last_ns, message.last_ns);
-    packets_.settle(PacketCounter::placed, message.packets);
+    packets_.account(PacketCounter::placed, message.packets);
     placed_bytes_ += message.received_bytes;
     messages_.add(MessageCounter::delivered);
 }
 
 void EventBuilder::refuse_message(Message& message, PacketCounter counter) noexcept {
-    packets_.settle(counter, message.packets);
+    packets_.account(counter, message.packets);
     messages_.add(message_counter_of(counter));
     command_recycle(message);
 }
@@ -282,7 +282,7 @@ void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
     message.last_ns = last;
     message.complete = message.complete && removed == 0;
     message.total_known = message.total_known && message.total_ns < deadline_ns;
-    packets_.settle(PacketCounter::late, removed);
+    packets_.account(PacketCounter::late, removed);
 }
 
 void EventBuilder::close(Event& event, EventCause cause) noexcept {
@@ -304,7 +304,7 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
     for (std::uint32_t source = 0; source < config_.sources; ++source) {
         if (Message* message = event.messages[source]; message != nullptr) {
             event.messages[source] = nullptr;
-            settle(event, *message);
+            account(event, *message);
         }
         if (event.announced[source] == 0) continue;
         ++event.awaited;

@@ -153,7 +153,7 @@ private:
                event.complete_messages + event.ended >= config_.sources_needed;
     }
     void refuse_message(Message& message, wire::PacketCounter counter) noexcept;
-    void settle(Event& event, Message& message) noexcept;
+    void account(Event& event, Message& message) noexcept;
     void close(Event& event, EventCause cause) noexcept;
     void answered(Event& event, std::uint32_t source) noexcept;
     void trim(Message& message, TimeNs deadline_ns) noexcept;

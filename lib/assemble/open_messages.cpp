@@ -278,7 +278,7 @@ void OpenMessages::refuse(std::uint32_t source, std::uint64_t number, TimeNs now
 
 void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {
     Source& from = sources_[message.source];
-    settle(message, PacketCounter::no_room);
+    count(message, PacketCounter::no_room);
     forget_place(message);
     release_memory(message);
     from.memory.remember(message.number, PacketCounter::no_room);
@@ -286,13 +286,13 @@ void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {
     hand_over(Descriptor::Kind::refuse, message, now);
 }
 
-void OpenMessages::settle(const Message& message, PacketCounter counter) noexcept {
-    packets_.settle(counter, message.packets);
+void OpenMessages::count(const Message& message, PacketCounter counter) noexcept {
+    packets_.account(counter, message.packets);
     messages_.add(message_counter_of(counter));
 }
 
 void OpenMessages::abandon(Message& message, PacketCounter counter) noexcept {
-    settle(message, counter);
+    count(message, counter);
     forget_place(message);
     recycle(message);
 }

@@ -136,7 +136,7 @@ private:
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;
     void make_probation_room(Source& from) noexcept;
-    void settle(const Message& message, wire::PacketCounter counter) noexcept;
+    void count(const Message& message, wire::PacketCounter counter) noexcept;
     void release_memory(Message& message) noexcept;
 
     TimeNs timeout_ns_;

@@ -18,7 +18,7 @@
 
 #include "bench/file_descriptor.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 
 namespace weir::bench {
 namespace {
@@ -112,7 +112,7 @@ void ServingChild::start(const std::function<void()>& serve) {
         serve();
         status = 0;
     } catch (const std::exception& error) {
-        core::say("weir: {}\n", error.what());
+        core::print_stderr("weir: {}\n", error.what());
     }
     std::_Exit(status);
 }

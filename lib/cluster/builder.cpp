@@ -13,11 +13,12 @@ constexpr core::TimeNs stuck_timeouts = 30;
 
 }  // namespace
 
-Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
+Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender,
+                 Application& application)
     : settings_(settings),
       self_(self),
       peers_(peers),
-      mail_(mail),
+      sender_(sender),
       application_(application),
       order_(settings, self, settings.builders, settings.readouts),
       listed_(settings.nodes),
@@ -131,7 +132,7 @@ void Builder::ask(Block block, Open& open) {
         if (!can_be_asked(open, node)) continue;  // it may not be here yet: see readout_up
         open.asked.insert(node);
         open.asked_ns[node] = now_;
-        mail_.to(node, {.kind = Kind::request, .block = block, .end = open.end});
+        sender_.to(node, {.kind = Kind::request, .block = block, .end = open.end});
     }
 }
 
@@ -208,7 +209,7 @@ void Builder::finish_if_all_here(Blocks::iterator at) {
 
 void Builder::ask_manager(Block block, const Open& open) {
     const bool empty = is_empty(open);
-    mail_.to_manager(
+    sender_.to_manager(
         {.kind = Kind::finished, .part = empty ? why_empty(open) : Part::whole, .empty = empty, .block = block});
 }
 
@@ -228,7 +229,7 @@ void Builder::commit(Block block) {
         return;
     }
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (open.members[node] != 0) mail_.to(node, {.kind = Kind::release, .block = block, .end = open.end});
+        if (open.members[node] != 0) sender_.to(node, {.kind = Kind::release, .block = block, .end = open.end});
     count(open);
     if (settings_.keep == Keep::assembled)
         give(block, open);
@@ -251,7 +252,7 @@ void Builder::end(Blocks::iterator at) {
     const BlockSpan span{at->first, at->second.end};
     open_.erase(at);
     if (span.block >= settled_) done_.emplace(span.block, span.end);
-    mail_.to_manager({.kind = Kind::done, .block = span.block});
+    sender_.to_manager({.kind = Kind::done, .block = span.block});
 }
 
 /// A node that the manager has seen and this one had not. Of a life before, which this node may never have seen,
@@ -293,7 +294,7 @@ void Builder::let_go() {
     early_.clear();
 }
 
-void Builder::settle(Block block) {
+void Builder::forget_before(Block block) {
     if (block <= settled_) return;
     settled_ = block;
     done_.erase(done_.begin(), done_.lower_bound(block));

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "cluster/mail.hpp"
+#include "cluster/message_sender.hpp"
 #include "cluster/outlet.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/send_order.hpp"
@@ -32,7 +32,7 @@ public:
         Stats& operator+=(const Stats& other);
     };
 
-    Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
+    Builder(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender, Application& application);
 
     /// Readout nodes of the list with the number `list` have parts (0: none). `members`: that list; empty: it came
     /// before, or is still on its way.
@@ -43,7 +43,7 @@ public:
     void written(Block block);
     void readout_up(NodeId node);
     void readout_gone(NodeId node);
-    void settle(Block block);
+    void forget_before(Block block);
     /// This life is over: the parts that the application has not been given are released.
     void let_go();
     void look(core::TimeNs now);
@@ -107,7 +107,7 @@ private:
     const Settings& settings_;
     NodeId self_;
     const Peers& peers_;
-    Mail& mail_;
+    MessageSender& sender_;
     Application& application_;
     SendOrder order_;
     Blocks open_;

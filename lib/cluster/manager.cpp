@@ -7,8 +7,8 @@ namespace weir::cluster {
 
 namespace {
 
-constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
-constexpr std::uint64_t settle_blocks = 64;
+constexpr core::TimeNs announce_interval_ns = 100 * core::ns_per_ms;
+constexpr std::uint64_t announce_blocks = 64;
 /// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
 constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
 /// In blocks. Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
@@ -22,13 +22,13 @@ Block first_outside(const std::vector<Block>& gaps, Block from) {
 
 }  // namespace
 
-Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
+Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender, Block settled,
                  const std::set<Loss>& losses)
     : settings_(settings),
       grid_(settings.block),
       self_(self),
       peers_(peers),
-      mail_(mail),
+      sender_(sender),
       nodes_(settings.nodes),
       settled_(settled),
       turns_(settings),
@@ -50,7 +50,7 @@ void Manager::begin(core::TimeNs now) {
 }
 
 void Manager::claim(NodeId node) {
-    mail_.to(node, {.kind = Kind::claim, .late = !collecting_, .up = peers_.all_up(), .gone = peers_.all_gone()});
+    sender_.to(node, {.kind = Kind::claim, .late = !collecting_, .up = peers_.all_up(), .gone = peers_.all_gone()});
 }
 
 void Manager::node_up(NodeId node) {
@@ -83,8 +83,8 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
                 hear(from, message);
             else
                 unheard_.emplace_back(from, std::move(message));
-        mail_.to(node, settled_message(losses_told_));
-        if (settings_.barrier) mail_.to(node, {.kind = Kind::step, .block = step_});
+        sender_.to(node, settled_message(losses_told_));
+        if (settings_.barrier) sender_.to(node, {.kind = Kind::step, .block = step_});
         if (may_commit())
             for (auto& [from, message] : std::exchange(unanswered_, {})) hear(from, message);
     }
@@ -259,7 +259,7 @@ void Manager::hear(NodeId from, const Message& message) {
 /// A builder and the manager may go away together: before a block counts, a third one knows of it.
 void Manager::finish(NodeId from, const Message& message, Entry& entry) {
     if (entry.stage == Stage::over || entry.stage == Stage::recording) return;
-    if (entry.stage == Stage::committed) return mail_.to(from, {.kind = Kind::committed, .block = message.block});
+    if (entry.stage == Stage::committed) return sender_.to(from, {.kind = Kind::committed, .block = message.block});
     if (!may_commit()) {
         unanswered_.emplace_back(from, message);
         return;
@@ -290,13 +290,13 @@ void Manager::record(Block block, Entry& entry) {
     entry.stage = Stage::recording;
     entry.witness = *witness;
     asked_.push_back({block, *witness, now_});
-    mail_.to(*witness, {.kind = Kind::record,
-                        .part = entry.empty,
-                        .empty = entry.empty != Part::whole,
-                        .node = entry.builder,
-                        .life = peers_.incarnation(entry.builder),
-                        .block = block,
-                        .end = entry.end});
+    sender_.to(*witness, {.kind = Kind::record,
+                          .part = entry.empty,
+                          .empty = entry.empty != Part::whole,
+                          .node = entry.builder,
+                          .life = peers_.incarnation(entry.builder),
+                          .block = block,
+                          .end = entry.end});
 }
 
 void Manager::ask_others_in_place_of_slow_ones() {
@@ -317,7 +317,7 @@ void Manager::commit(Block block, Entry& entry) {
     entry.stage = Stage::committed;
     ++stats_.committed;
     if (entry.empty != Part::whole) lose({block, entry.end}, cause_of(entry.empty));
-    mail_.to(entry.builder, {.kind = Kind::committed, .block = block});
+    sender_.to(entry.builder, {.kind = Kind::committed, .block = block});
 }
 
 void Manager::hand_over(std::map<Block, Recorded>& recorded, std::set<Loss>& empty) const {
@@ -355,7 +355,7 @@ void Manager::node_gone(NodeId node) {
 void Manager::lose_with_builder(BlockSpan span, bool is_listed) {
     for (NodeId readout = 0; readout < settings_.nodes; ++readout)
         if (settings_.readouts.contains(readout))
-            mail_.to(readout, {.kind = Kind::release, .block = span.block, .end = span.end});
+            sender_.to(readout, {.kind = Kind::release, .block = span.block, .end = span.end});
     if (settings_.keep == Keep::assembled && !is_listed) lose(span, LossCause::builder_down);
 }
 
@@ -397,7 +397,7 @@ void Manager::step_to(Block step) {
     if (!settings_.barrier) return;
     step_ = step;
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (settings_.readouts.contains(node) && is_there(node)) mail_.to(node, {.kind = Kind::step, .block = step});
+        if (settings_.readouts.contains(node) && is_there(node)) sender_.to(node, {.kind = Kind::step, .block = step});
 }
 
 /// Of the round in which the last block is that was given out; counted from 1, as Readout does.
@@ -505,14 +505,14 @@ void Manager::tell(BlockSpan span, NodeId builder) {
     }
     if (settings_.strategy == Strategy::push)
         for (const NodeLife member : members_)
-            mail_.to(node_of(member), {.kind = Kind::request,
-                                       .node = builder,
-                                       .life = peers_.incarnation(builder),
-                                       .block = span.block,
-                                       .end = span.end});
+            sender_.to(node_of(member), {.kind = Kind::request,
+                                         .node = builder,
+                                         .life = peers_.incarnation(builder),
+                                         .block = span.block,
+                                         .end = span.end});
     Message message{.kind = Kind::assign, .block = span.block, .end = span.end, .first = members_.empty() ? 0 : list_};
     if (std::exchange(nodes_[builder].list, list_) != list_) message.members = members_;
-    mail_.to(builder, std::move(message));
+    sender_.to(builder, std::move(message));
 }
 
 /// A builder that holds up a step holds up all blocks; otherwise it is the one that has the oldest block.
@@ -535,7 +535,7 @@ Message Manager::settled_message(std::size_t losses_from) const {
     return message;
 }
 
-void Manager::settle(core::TimeNs now, bool at_once) {
+void Manager::announce_settled(core::TimeNs now, bool at_once) {
     for (bool moved = true; moved;) {
         moved = false;
         if (const Block end = skipped_.end_of(settled_); end > settled_) settled_ = end, moved = true;
@@ -545,8 +545,8 @@ void Manager::settle(core::TimeNs now, bool at_once) {
         blocks_.erase(blocks_.begin());
         moved = true;
     }
-    if (!at_once && settled_ - settled_told_ < settle_blocks * settings_.block &&
-        now - settled_told_at_ < settle_interval_ns)
+    if (!at_once && settled_ - settled_told_ < announce_blocks * settings_.block &&
+        now - settled_told_at_ < announce_interval_ns)
         return;
     const NodeLife builder = waits_for();
     if (settled_ == settled_told_ && builder == waits_for_told_ && !at_once) return;
@@ -555,7 +555,7 @@ void Manager::settle(core::TimeNs now, bool at_once) {
     had_.forget_before(settled_);
     const Message message = settled_message(losses_told_);
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (is_there(node)) mail_.to(node, message);
+        if (is_there(node)) sender_.to(node, message);
     losses_told_ = losses_.size();
     settled_told_ = settled_;
     waits_for_told_ = builder;
@@ -571,7 +571,7 @@ void Manager::look(core::TimeNs now) {
     if (begun_) {
         give();
         step_if_all_have_reached(now);
-        settle(now, false);
+        announce_settled(now, false);
     }
     if (any_ended_ && settled_ >= ready_ && again_.empty()) end_if_all_have(now);
 }
@@ -586,7 +586,7 @@ void Manager::end_if_all_have(core::TimeNs now) {
     }
     if (!any || !all) return;
     ended_ = true;
-    settle(now, true);
+    announce_settled(now, true);
 }
 
 }  // namespace weir::cluster

@@ -14,7 +14,7 @@
 #include "cluster/block_grid.hpp"
 #include "cluster/block_ranges.hpp"
 #include "cluster/builder_turns.hpp"
-#include "cluster/mail.hpp"
+#include "cluster/message_sender.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/settings.hpp"
 
@@ -33,7 +33,7 @@ public:
     };
 
     /// `settled`, `losses`: what this node has heard from the manager before.
-    Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
+    Manager(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender, Block settled,
             const std::set<Loss>& losses);
 
     void begin(core::TimeNs now);
@@ -104,7 +104,7 @@ private:
     void lose(BlockSpan span, LossCause cause);
     void lose_with_builder(BlockSpan span, bool is_listed);
     void end_if_all_have(core::TimeNs now);
-    void settle(core::TimeNs now, bool at_once);
+    void announce_settled(core::TimeNs now, bool at_once);
     [[nodiscard]] NodeLife waits_for() const;
     [[nodiscard]] Message settled_message(std::size_t losses_from) const;
     [[nodiscard]] bool may_commit() const;
@@ -114,7 +114,7 @@ private:
     BlockGrid grid_;
     NodeId self_;
     const Peers& peers_;
-    Mail& mail_;
+    MessageSender& sender_;
     std::vector<Known> nodes_;
     std::vector<NodeLife> members_;  ///< readout nodes that are there; empty: to be looked for
     std::uint64_t list_ = 0;         ///< the number of that list

@@ -181,7 +181,8 @@ void Node::manage(core::TimeNs now) {
     has_manager_ = true;
     manager_id_ = self_;
     manager_life_ = incarnation_;
-    manager_ = std::make_unique<Manager>(settings_, self_, peers_, static_cast<Mail&>(*this), settled_, losses_);
+    manager_ =
+        std::make_unique<Manager>(settings_, self_, peers_, static_cast<MessageSender&>(*this), settled_, losses_);
     manager_->begin(now);
 }
 
@@ -322,8 +323,8 @@ void Node::hear_settled(const Message& message) {
     }
     if (message.block > settled_) {
         settled_ = message.block;
-        readout_.settle(settled_);
-        builder_.settle(settled_);
+        readout_.forget_before(settled_);
+        builder_.forget_before(settled_);
         recorded_.erase(recorded_.begin(), recorded_.lower_bound(settled_));
         recorded_empty_.erase(recorded_empty_.begin(), recorded_empty_.lower_bound({settled_, LossCause{}}));
     }
@@ -342,8 +343,8 @@ void Node::hear_end() {
     }
     recorded_.clear();
     recorded_empty_.clear();
-    readout_.settle(~Block{0});
-    builder_.settle(~Block{0});
+    readout_.forget_before(~Block{0});
+    builder_.forget_before(~Block{0});
     application_.ended();
 }
 

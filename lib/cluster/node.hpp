@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cluster/builder.hpp"
-#include "cluster/mail.hpp"
 #include "cluster/manager.hpp"
+#include "cluster/message_sender.hpp"
 #include "cluster/outlet.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/quorum.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::cluster {
 
-class Node final : Mail {
+class Node final : MessageSender {
 public:
     Node(const Settings& settings, NodeId self, Incarnation incarnation, Network& network, Application& application);
 
@@ -77,7 +77,7 @@ public:
 
 private:
     void to(NodeId node, Message message, Payload payload) override;
-    using Mail::to;
+    using MessageSender::to;
     void to_manager(Message message) override;
 
     [[nodiscard]] bool manager_is_gone(core::TimeNs now) const noexcept;

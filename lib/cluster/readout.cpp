@@ -27,11 +27,12 @@ std::uint32_t sends_to_each(const Settings& settings) {
 
 }  // namespace
 
-Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
+Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender,
+                 Application& application)
     : settings_(settings),
       self_(self),
       peers_(peers),
-      mail_(mail),
+      sender_(sender),
       application_(application),
       order_(settings, self, settings.readouts, settings.builders),
       grid_(settings.block),
@@ -70,7 +71,7 @@ void Readout::tell_ready() {
     message.gaps = gaps.list();
     told_ = ready_;
     untold_ns_ = silent_ns_ = 0;
-    mail_.to_manager(std::move(message));
+    sender_.to_manager(std::move(message));
 }
 
 /// One that others were to tell of, and that nobody has asked for. Of the others now and then, how far this node is.
@@ -194,26 +195,26 @@ void Readout::move_on(Block from, Block to) {
     gaps_.add(ready_, from);
     ready_ = to;
     if (tells_at_once(has_gap)) tell_ready();
-    answer_wishes();
+    answer_requests();
 }
 
-void Readout::answer_wishes() {
-    std::vector<std::pair<BlockSpan, Wish>> wishes;
+void Readout::answer_requests() {
+    std::vector<std::pair<BlockSpan, PartRequest>> requests;
     for (auto at = waiting_.begin(); at != waiting_.end() && (at->first < ready_ || ended_);) {
         const auto here = at++;
         const BlockSpan span{here->first, here->second.end};
         if ((span.end > ready_ && !ended_) || is_in_use(span)) continue;
-        wishes.emplace_back(span, here->second);
+        requests.emplace_back(span, here->second);
         waiting_.erase(here);
     }
-    for (const auto& [span, wish] : wishes) want(span, wish.builder, wish.life);
+    for (const auto& [span, request] : requests) want(span, request.builder, request.life);
 }
 
 void Readout::close() {
     if (ended_) return;
     ended_ = true;
     tell_ready();
-    answer_wishes();
+    answer_requests();
 }
 
 void Readout::drop_before(Block block) {
@@ -231,7 +232,7 @@ void Readout::want(BlockSpan span, NodeId builder, Incarnation life) {
     if (life <= peers_.gone(builder)) return;
     if (block < settled_) {  // who asks does not know that it is, or comes from another history: it gets an answer
         if (settled_ != ~Block{0})
-            mail_.to(builder, {.kind = Kind::part, .part = Part::not_held, .block = block, .end = span.end});
+            sender_.to(builder, {.kind = Kind::part, .part = Part::not_held, .block = block, .end = span.end});
         return;
     }
     given_out_ = std::max(given_out_, span.end);
@@ -240,7 +241,7 @@ void Readout::want(BlockSpan span, NodeId builder, Incarnation life) {
         return;
     }
     if ((span.end > ready_ && !ended_) || is_in_use(span)) {
-        waiting_.emplace(block, Wish{span.end, builder, life, 0});
+        waiting_.emplace(block, PartRequest{span.end, builder, life, 0});
         return;
     }
     if (const auto held = gather(span); held != held_.end()) {
@@ -324,10 +325,10 @@ void Readout::say_if_it_stands(core::TimeNs now) {
     if (std::exchange(was_ready_, ready_) != ready_) moved_ns_ = now;
     for (auto at = waiting_.begin(); at != waiting_.end();) {
         const auto here = at++;
-        Wish& wish = here->second;
-        if (wish.since == 0) wish.since = now;
-        if (now - std::max(wish.since, moved_ns_) < settings_.timeout_ns) continue;
-        mail_.to(wish.builder, {.kind = Kind::part, .part = Part::late, .block = here->first, .end = wish.end});
+        PartRequest& request = here->second;
+        if (request.since == 0) request.since = now;
+        if (now - std::max(request.since, moved_ns_) < settings_.timeout_ns) continue;
+        sender_.to(request.builder, {.kind = Kind::part, .part = Part::late, .block = here->first, .end = request.end});
         waiting_.erase(here);
     }
 }
@@ -359,7 +360,7 @@ void Readout::go(Block step) {
 void Readout::tell_reached() {
     if (told_reached_ || !on_their_way_.empty() || (!turns_.empty() && step_of(*turns_.begin()) <= step_)) return;
     told_reached_ = true;
-    mail_.to_manager({.kind = Kind::reached, .block = step_});
+    sender_.to_manager({.kind = Kind::reached, .block = step_});
 }
 
 /// In step, the others wait for such a builder as well.
@@ -369,7 +370,7 @@ void Readout::tell_standing() {
     const NodeLife builder =
         part == on_their_way_.end() ? 0 : life_of(part->builder, peers_.incarnation(part->builder));
     if (std::exchange(told_standing_, builder) == builder) return;
-    mail_.to_manager({.kind = Kind::reached, .node = node_of(builder), .life = incarnation_of(builder)});
+    sender_.to_manager({.kind = Kind::reached, .node = node_of(builder), .life = incarnation_of(builder)});
 }
 
 void Readout::send_part(BlockSpan span, NodeId builder) {
@@ -379,7 +380,7 @@ void Readout::send_part(BlockSpan span, NodeId builder) {
     if (held == held_.end() || held->second.end != span.end || held->second.released) {
         ++stats_.not_held;
         message.part = Part::not_held;
-        mail_.to(builder, std::move(message));
+        sender_.to(builder, std::move(message));
         return;
     }
     ++stats_.handed_over;
@@ -390,7 +391,7 @@ void Readout::send_part(BlockSpan span, NodeId builder) {
         if (settings_.strategy == Strategy::push) on_their_way_.push_back({builder, block});
         ++in_flight_to_[builder];
     }
-    mail_.to(builder, std::move(message), held->second.payload);
+    sender_.to(builder, std::move(message), held->second.payload);
 }
 
 void Readout::sent(NodeId builder, Block block) {
@@ -405,7 +406,7 @@ void Readout::sent(NodeId builder, Block block) {
         let_go(held);
     }
     for (const BlockSpan& span : std::exchange(to_release_, {})) mark_released(span);
-    if (!waiting_.empty()) answer_wishes();
+    if (!waiting_.empty()) answer_requests();
     settings_.strategy == Strategy::pull ? send_asked(builder) : send_turns();
 }
 
@@ -426,7 +427,7 @@ void Readout::mark_released(BlockSpan span) {
     }
 }
 
-void Readout::settle(Block block) {
+void Readout::forget_before(Block block) {
     if (block <= settled_) return;
     settled_ = block;
     gaps_.forget_before(block);
@@ -448,20 +449,20 @@ void Readout::drop_settled() {
 }
 
 void Readout::builder_up(NodeId builder) {
-    std::vector<std::pair<BlockSpan, Incarnation>> wishes;
+    std::vector<std::pair<BlockSpan, Incarnation>> requests;
     const auto [begin, end] = unreached_.equal_range(builder);
-    for (auto at = begin; at != end; ++at) wishes.push_back(at->second);
+    for (auto at = begin; at != end; ++at) requests.push_back(at->second);
     unreached_.erase(begin, end);
-    for (const auto& [span, life] : wishes) want(span, builder, life);
+    for (const auto& [span, life] : requests) want(span, builder, life);
 }
 
 /// What it was given may be given out again.
 void Readout::builder_gone(NodeId builder) {
     given_out_ = 0;
-    std::erase_if(unreached_, [&](const auto& wish) {
-        return wish.first == builder && wish.second.second <= peers_.gone(builder);
+    std::erase_if(unreached_, [&](const auto& request) {
+        return request.first == builder && request.second.second <= peers_.gone(builder);
     });
-    std::erase_if(waiting_, [builder](const auto& wish) { return wish.second.builder == builder; });
+    std::erase_if(waiting_, [builder](const auto& request) { return request.second.builder == builder; });
     std::erase_if(turns_, [builder](const Turn& turn) { return turn.builder == builder; });
     tell_reached();
     asked_[builder].clear();

@@ -9,7 +9,7 @@
 
 #include "cluster/block_grid.hpp"
 #include "cluster/block_ranges.hpp"
-#include "cluster/mail.hpp"
+#include "cluster/message_sender.hpp"
 #include "cluster/outlet.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/send_order.hpp"
@@ -32,7 +32,7 @@ public:
         Stats& operator+=(const Stats& other);
     };
 
-    Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
+    Readout(const Settings& settings, NodeId self, const Peers& peers, MessageSender& sender, Application& application);
 
     /// See Node::go_on_from().
     void go_on_from(Readout& before);
@@ -55,7 +55,7 @@ public:
     void go(Block step);
     void release(BlockSpan span);
     /// What became of all numbers before `block` is known, so nobody wants them.
-    void settle(Block block);
+    void forget_before(Block block);
     /// One that a manager knew of earlier than this node did.
     void builder_up(NodeId builder);
     void builder_gone(NodeId builder);
@@ -93,7 +93,7 @@ private:
         core::TimeNs since = 0;  ///< 0: nobody has looked since it was sent
         bool stands = false;
     };
-    struct Wish {
+    struct PartRequest {
         Block end = 0;
         NodeId builder = 0;
         Incarnation life = 0;
@@ -109,7 +109,7 @@ private:
     [[nodiscard]] bool tells_at_once(bool has_gap) const noexcept;
     void tell_ready();
     void tell_if_nobody_does(core::TimeNs now);
-    void answer_wishes();
+    void answer_requests();
     void say_if_it_stands(core::TimeNs now);
     bool send_oldest_asked(NodeId builder);
     void send_asked(NodeId builder);
@@ -126,12 +126,12 @@ private:
     NodeId self_;
     NodeId place_ = 0;  ///< among the readout nodes
     const Peers& peers_;
-    Mail& mail_;
+    MessageSender& sender_;
     Application& application_;
     SendOrder order_;
     BlockGrid grid_;
     Parts held_;
-    std::multimap<Block, Wish> waiting_;                                  ///< wanted, and not here yet
+    std::multimap<Block, PartRequest> waiting_;                           ///< wanted, and not here yet
     std::multimap<NodeId, std::pair<BlockSpan, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
     std::vector<std::deque<BlockSpan>> asked_;                            ///< by or for each builder, and not sent yet
     std::set<Turn> turns_;                     ///< the same where this node pushes, but for slots

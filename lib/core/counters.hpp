@@ -63,7 +63,7 @@ public:
     }
     void subtract(E counter, std::uint64_t n) noexcept { add(counter, ~n + 1); }
     /// A packet that was in flight has found its place.
-    void settle(E counter, std::uint64_t n) noexcept requires(requires { E::in_flight; }) {
+    void account(E counter, std::uint64_t n) noexcept requires(requires { E::in_flight; }) {
         subtract(E::in_flight, n);
         add(counter, n);
     }

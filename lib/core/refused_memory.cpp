@@ -3,7 +3,7 @@
 #include <atomic>
 #include <new>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 
 namespace weir::core {
 namespace {
@@ -15,7 +15,7 @@ std::atomic<const char*> refused_what{nullptr};
 
 void refuse_memory(std::size_t bytes) {
     refused_bytes.store(bytes);
-    refused_what.store(Doing::now());
+    refused_what.store(AllocationContext::now());
     throw std::bad_alloc();
 }
 

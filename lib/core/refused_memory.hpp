@@ -7,7 +7,7 @@ namespace weir::core {
 
 struct RefusedMemory {
     std::size_t bytes = 0;       ///< 0: not known
-    const char* what = nullptr;  ///< Doing::now() of the thread that asked; null: not known
+    const char* what = nullptr;  ///< AllocationContext::now() of the thread that asked; null: not known
 };
 
 /// Keeps in mind that there were no `bytes` more, and throws std::bad_alloc. Of whoever allocates by other means than

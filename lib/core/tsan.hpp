@@ -17,14 +17,14 @@ extern "C" void __tsan_release(void* address);
 
 namespace weir::core {
 
-/// What this thread did before is visible to who calls ordered_after with the same address later.
-inline void ordered_before([[maybe_unused]] void* address) noexcept {
+/// What this thread did before is visible to who calls tsan_acquire with the same address later.
+inline void tsan_release([[maybe_unused]] void* address) noexcept {
 #ifdef WEIR_TSAN
     __tsan_release(address);
 #endif
 }
 
-inline void ordered_after([[maybe_unused]] void* address) noexcept {
+inline void tsan_acquire([[maybe_unused]] void* address) noexcept {
 #ifdef WEIR_TSAN
     __tsan_acquire(address);
 #endif

@@ -17,7 +17,7 @@ std::vector<Check> checks() {
     return all;
 }
 
-std::vector<Finding> judge(const Case& subject, const std::vector<std::string>& only) {
+std::vector<Finding> judge(const CheckInput& subject, const std::vector<std::string>& only) {
     std::vector<Finding> findings;
     for (const Check& check : checks()) {
         if (!only.empty() && std::ranges::find(only, check.name) == only.end()) continue;
@@ -30,7 +30,7 @@ std::vector<Finding> judge(const Case& subject, const std::vector<std::string>& 
     return findings;
 }
 
-std::vector<Finding> judge_start(const Case& subject) {
+std::vector<Finding> judge_start(const CheckInput& subject) {
     std::vector<std::string> names;
     for (const Check& check : checks())
         if (check.at_start) names.emplace_back(check.name);

@@ -25,7 +25,7 @@ struct PlannedRun {
     std::span<const std::uint32_t> header_bytes{};       ///< by stream: of its format, in front of the payload
 };
 
-struct Case {
+struct CheckInput {
     const HostFacts& host;
     const PlannedRun* run = nullptr;  ///< null: no configuration is there
     Load load{};                      ///< what is expected; zeros: not said
@@ -45,7 +45,7 @@ struct Check {
     /// What a run asks before it starts, and refuses to start for: errors of it are certain, and it is quick.
     bool at_start = false;
     /// Empty: it has nothing to say of such a run.
-    std::vector<Finding> (*judge)(const Case&) = nullptr;
+    std::vector<Finding> (*judge)(const CheckInput&) = nullptr;
     Needs needs = Needs::files;
 };
 
@@ -53,9 +53,9 @@ struct Check {
 [[nodiscard]] std::vector<Check> checks();
 
 /// Of the checks whose name is in `only` (empty: all), errors first.
-[[nodiscard]] std::vector<Finding> judge(const Case& subject, const std::vector<std::string>& only = {});
+[[nodiscard]] std::vector<Finding> judge(const CheckInput& subject, const std::vector<std::string>& only = {});
 /// Errors of the checks that a run asks before it starts.
-[[nodiscard]] std::vector<Finding> judge_start(const Case& subject);
+[[nodiscard]] std::vector<Finding> judge_start(const CheckInput& subject);
 
 /// The table as Markdown, for the documentation.
 [[nodiscard]] std::string checks_markdown();

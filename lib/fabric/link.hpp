@@ -11,7 +11,7 @@
 #include "cluster/message.hpp"
 #include "core/units.hpp"
 #include "fabric/control_socket.hpp"
-#include "fabric/notices.hpp"
+#include "fabric/deferred_events.hpp"
 #include "fabric/ucx_worker.hpp"
 
 namespace weir::fabric {
@@ -29,13 +29,13 @@ struct Link {
 
     [[nodiscard]] bool is_up() const noexcept { return stage == Stage::up || stage == Stage::leaving; }
     /// Its messages count from now on.
-    void come_up(Notices& notices, core::TimeNs now) {
+    void come_up(DeferredEvents& deferred, core::TimeNs now) {
         stage = Stage::up;
         came = true;
         heard_at = fresh_at = messaged_at = posted_at = now;
         is_quiet = false;
         failed_at.reset();
-        notices.up(node, life);
+        deferred.up(node, life);
     }
 
     cluster::NodeId node = 0;

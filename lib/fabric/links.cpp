@@ -68,9 +68,9 @@ void watch_fd(int poll, int fd, int operation, std::uint32_t events) noexcept {
 
 }  // namespace
 
-Links::Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notices, UcxWorker& worker,
+Links::Links(const UcxNetwork::Config& config, LinkTable& table, DeferredEvents& deferred, UcxWorker& worker,
              Transfers& transfers)
-    : config_(config), table_(table), notices_(notices), worker_(worker), transfers_(transfers), poll_(make_poll()) {
+    : config_(config), table_(table), deferred_(deferred), worker_(worker), transfers_(transfers), poll_(make_poll()) {
     static_cast<void>(seal_of({}, config.secret));  // that libcrypto is missing is said now, not when somebody calls
     for (const std::string& address : config.addresses) addresses_.emplace_back(address);
     listener_ = listen_at(addresses_[config.self]);
@@ -208,7 +208,7 @@ void Links::refuse_caller() {
 
 void Links::refuse(std::string why) {
     ++refused_;
-    notices_.say(std::move(why));
+    deferred_.say(std::move(why));
 }
 
 /// Empty: it is one of us.
@@ -289,7 +289,7 @@ bool Links::adopt(Link& link, const Hello& hello, const Frame& frame) {
     link.words.clear();
     link.ready.reset();
     if (!transfers_.open(link, address_of(frame))) {
-        notices_.say(fmt::format(
+        deferred_.say(fmt::format(
             "UCX has no way to {} by transports {}; it knows only network interfaces that were up when this process began",
             name_of(link.node), config_.transports));
         link.missed = true;
@@ -306,7 +306,7 @@ void Links::give_session(Link& link) {
 
 void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cluster::Incarnation gone) {
     if (std::exchange(over_, true)) return;
-    notices_.received(
+    deferred_.received(
         by, {.kind = cluster::Kind::expelled, .life = gone, .from = incarnation, .to = config_.incarnation}, {});
 }
 
@@ -344,7 +344,7 @@ void Links::hear(Link& link, const Frame& frame) {
             meet(link, frame);
             break;
         case FrameKind::go:
-            if (link.stage == Link::Stage::greeted) link.come_up(notices_, table_.now);
+            if (link.stage == Link::Stage::greeted) link.come_up(deferred_, table_.now);
             break;
         case FrameKind::beat:
             break;
@@ -381,7 +381,7 @@ void Links::meet(Link& link, const Frame& frame) {
     // It will know better at the next try.
     if (hello.incarnation <= link.gone || !adopt(link, hello, frame)) return lose(link, Ending::silent);
     link.connection->post({.kind = FrameKind::go, .body = {}});
-    link.come_up(notices_, table_.now);
+    link.come_up(deferred_, table_.now);
 }
 
 void Links::look_at(Link& link) {
@@ -403,10 +403,10 @@ void Links::look_at(Link& link) {
 
 void Links::miss(Link& link) {
     link.missed = true;
-    notices_.say(link.node > config_.self ? fmt::format("{} has not called so far", name_of(link.node))
-                 : link.error == 0
-                     ? fmt::format("nobody answers at {}", name_of(link.node))
-                     : fmt::format("nobody answers at {}: {}", name_of(link.node), std::strerror(link.error)));
+    deferred_.say(link.node > config_.self ? fmt::format("{} has not called so far", name_of(link.node))
+                  : link.error == 0
+                      ? fmt::format("nobody answers at {}", name_of(link.node))
+                      : fmt::format("nobody answers at {}: {}", name_of(link.node), std::strerror(link.error)));
 }
 
 void Links::dial(Link& link, Link::Stage stage) {
@@ -441,7 +441,7 @@ void Links::fail_to_connect(Link& link, int error) {
 void Links::note_absent(Link& link, bool host_answers) {
     if (link.came || config_.may_be_absent.contains(link.node)) return;
     if (std::exchange(link.is_silent, !host_answers) == link.is_silent) return;
-    notices_.absent(link.node, host_answers ? Ending::over : Ending::silent);
+    deferred_.absent(link.node, host_answers ? Ending::over : Ending::silent);
 }
 
 void Links::look_at_up(Link& link) {
@@ -467,7 +467,7 @@ void Links::look_at_up(Link& link) {
 
 void Links::note_quiet(Link& link) {
     const bool is_quiet = table_.now - link.fresh_at > config_.silence_ns / 2;
-    if (std::exchange(link.is_quiet, is_quiet) != is_quiet) notices_.quiet(link.node, is_quiet);
+    if (std::exchange(link.is_quiet, is_quiet) != is_quiet) deferred_.quiet(link.node, is_quiet);
 }
 
 void Links::beat(Link& link) {
@@ -510,7 +510,7 @@ void Links::disconnect(Link& link) noexcept {
 void Links::lose(Link& link, Ending ending) {
     if (link.is_up()) {
         link.gone = std::max(link.gone, link.life);
-        notices_.down(link.node, link.life, ending);
+        deferred_.down(link.node, link.life, ending);
         worker_.retire(std::move(link.endpoint));
     }
     disconnect(link);

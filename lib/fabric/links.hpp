@@ -2,7 +2,7 @@
 //
 // UCX has listeners of its own. They are not used, because in version 1.13 a few bytes of anybody end the program of
 // who listens (an assertion), and because a TCP connection ends at once with a process, whatever UCX's transport
-// notices.
+// deferred.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 #include "fabric/control_frame.hpp"
 #include "fabric/control_socket.hpp"
+#include "fabric/deferred_events.hpp"
 #include "fabric/link.hpp"
-#include "fabric/notices.hpp"
 #include "fabric/transfers.hpp"
 #include "fabric/ucx_network.hpp"
 #include "fabric/ucx_worker.hpp"
@@ -26,7 +26,7 @@ namespace weir::fabric {
 class Links {
 public:
     /// Throws core::RunError: the address is not this host's, or taken.
-    Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notices, UcxWorker& worker,
+    Links(const UcxNetwork::Config& config, LinkTable& table, DeferredEvents& deferred, UcxWorker& worker,
           Transfers& transfers);
     Links(const Links&) = delete;
     Links& operator=(const Links&) = delete;
@@ -93,7 +93,7 @@ private:
 
     const UcxNetwork::Config& config_;
     LinkTable& table_;
-    Notices& notices_;
+    DeferredEvents& deferred_;
     UcxWorker& worker_;
     Transfers& transfers_;
     std::vector<HostAddress> addresses_;

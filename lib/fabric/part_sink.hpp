@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/awake_clock.hpp"
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 #include "fabric/part_cutter.hpp"
 #include "store/event_sink.hpp"
 
@@ -20,8 +20,8 @@ namespace weir::fabric {
 
 class PartSink final : public store::EventSink {
 public:
-    /// `member` outlives this, and is started before the first append().
-    PartSink(PartCutter::Config config, Member& member);
+    /// `cluster_thread` outlives this, and is started before the first append().
+    PartSink(PartCutter::Config config, ClusterThread& cluster_thread);
 
     void append(std::span<std::byte> blocks) override;
     void sync_if_due() override;
@@ -44,7 +44,7 @@ private:
     void wait_for_room(std::size_t bytes);
     void count();
 
-    Member& member_;
+    ClusterThread& cluster_thread_;
     PartCutter cutter_;
     core::AwakeClock clock_;
     Stats stats_;

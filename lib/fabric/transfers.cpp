@@ -69,18 +69,19 @@ ucs_status_t Transfers::on_active(void* self, const void* header, std::size_t he
             const bool is_rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
             return (transfers.*take)(head, all.subspan(sizeof head), data, bytes, is_rendezvous);
         }
-        transfers.notices_.say(not_understood);
+        transfers.deferred_.say(not_understood);
     } catch (const std::exception&) {  // not a message, or no memory for it
         try {
-            transfers.notices_.say(not_understood);
+            transfers.deferred_.say(not_understood);
         } catch (const std::exception&) {
         }
     }
     return UCS_OK;
 }
 
-Transfers::Transfers(UcxWorker& worker, LinkTable& table, Notices& notices, Receiver& receiver, cluster::NodeId self)
-    : worker_(worker), table_(table), notices_(notices), receiver_(receiver), self_(self) {
+Transfers::Transfers(UcxWorker& worker, LinkTable& table, DeferredEvents& deferred, Receiver& receiver,
+                     cluster::NodeId self)
+    : worker_(worker), table_(table), deferred_(deferred), receiver_(receiver), self_(self) {
     worker.receive(ActiveId::words, &on_active<&Transfers::take_words>, this);
     worker.receive(ActiveId::part, &on_active<&Transfers::take_part>, this);
     worker.receive(ActiveId::beat, &on_active<&Transfers::take_beat>, this);
@@ -201,17 +202,17 @@ void Transfers::on_sent(void* request, ucs_status_t status, void* sending) noexc
 }
 
 void Transfers::finish(Sending& sending) {
-    if (sending.has_block) notices_.sent(sending.to, sending.block);
+    if (sending.has_block) deferred_.sent(sending.to, sending.block);
 }
 
 /// Null: none that may send now.
 Link* Transfers::sender_of(const ActiveHead& head) {
     if (head.node >= table_.links.size() || head.session == 0 || table_.links[head.node].own_session != head.session) {
-        if (!table_.sessions.contains(head.session)) notices_.say(not_understood);
+        if (!table_.sessions.contains(head.session)) deferred_.say(not_understood);
         return nullptr;
     }
     Link& link = table_.links[head.node];
-    if (link.stage == Link::Stage::greeted) link.come_up(notices_, table_.now);  // its word for that comes later
+    if (link.stage == Link::Stage::greeted) link.come_up(deferred_, table_.now);  // its word for that comes later
     if (!link.is_up()) return nullptr;
     link.heard_at = link.messaged_at = table_.now;
     return &link;
@@ -233,7 +234,7 @@ ucs_status_t Transfers::take_words(const ActiveHead& head, std::span<const std::
     do {
         auto message = cluster::from_bytes(take_word(left), nodes());
         if (has_payload(message)) throw std::runtime_error("a part is no word");
-        notices_.received(head.node, std::move(message), {});
+        deferred_.received(head.node, std::move(message), {});
     } while (!left.empty());
     return UCS_OK;
 }
@@ -244,7 +245,7 @@ ucs_status_t Transfers::take_part(const ActiveHead& head, std::span<const std::b
     if (link == nullptr) return UCS_OK;
     auto message = cluster::from_bytes(more, nodes());
     if (!takes_ || !has_payload(message)) {
-        if (takes_) notices_.say(not_understood);
+        if (takes_) deferred_.say(not_understood);
         ++link->arrived;
         return UCS_OK;
     }
@@ -285,7 +286,7 @@ void Transfers::finish(const Landing& landing, bool has_come) {
     if (has_come && link.is_up() && link.own_session == landing.head.session) {
         ++link.arrived;
         link.heard_at = link.messaged_at = table_.now;
-        notices_.received(landing.head.node, landing.message, {landing.bytes, handle_of(landing.memory)});
+        deferred_.received(landing.head.node, landing.message, {landing.bytes, handle_of(landing.memory)});
     } else {
         receiver_.give_back(landing.memory, landing.bytes);
     }

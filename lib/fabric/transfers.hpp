@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fabric/deferred_events.hpp"
 #include "fabric/link.hpp"
-#include "fabric/notices.hpp"
 #include "fabric/ucx_worker.hpp"
 
 namespace weir::fabric {
@@ -29,7 +29,7 @@ struct ActiveId {
 
 class Transfers {
 public:
-    Transfers(UcxWorker& worker, LinkTable& table, Notices& notices, Receiver& receiver, cluster::NodeId self);
+    Transfers(UcxWorker& worker, LinkTable& table, DeferredEvents& deferred, Receiver& receiver, cluster::NodeId self);
     ~Transfers();
     Transfers(const Transfers&) = delete;
     Transfers& operator=(const Transfers&) = delete;
@@ -80,7 +80,7 @@ private:
     [[nodiscard]] cluster::NodeId nodes() const noexcept { return static_cast<cluster::NodeId>(table_.links.size()); }
 
     LinkTable& table_;
-    Notices& notices_;
+    DeferredEvents& deferred_;
     Receiver& receiver_;
     cluster::NodeId self_;
     std::vector<cluster::NodeId> links_with_words_;

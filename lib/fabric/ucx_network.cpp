@@ -8,8 +8,8 @@
 
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
+#include "fabric/deferred_events.hpp"
 #include "fabric/links.hpp"
-#include "fabric/notices.hpp"
 #include "fabric/transfers.hpp"
 #include "fabric/ucx_worker.hpp"
 
@@ -45,11 +45,11 @@ class UcxNetwork::State {
 public:
     State(const Config& config, Receiver& receiver)
         : config_(checked(config)),
-          notices_(receiver),
+          deferred_(receiver),
           table_(make_links(config_.addresses.size())),
           worker_(std::make_unique<UcxWorker>(config_.transports, table_.links.size())),
-          transfers_(*worker_, table_, notices_, receiver, config_.self),
-          links_(config_, table_, notices_, *worker_, transfers_) {}
+          transfers_(*worker_, table_, deferred_, receiver, config_.self),
+          links_(config_, table_, deferred_, *worker_, transfers_) {}
     State(const State&) = delete;
     State& operator=(const State&) = delete;
 
@@ -62,16 +62,16 @@ public:
         finish(last_words_ns, [this] { return transfers_.is_flushed(); });
         worker_.reset();
         transfers_.give_up();
-        notices_.drop();
+        deferred_.drop();
     }
 
     void send(cluster::NodeId to, const cluster::Message& message, cluster::Payload payload) {
-        if (to == config_.self) return notices_.own(to, message, payload);
+        if (to == config_.self) return deferred_.own(to, message, payload);
         Link& link = table_.links.at(to);
         if (link.stage == Link::Stage::up) {
             transfers_.send(link, message, payload);
         } else if (has_payload(message)) {
-            notices_.sent(to, message.block);
+            deferred_.sent(to, message.block);
         }
     }
 
@@ -79,7 +79,7 @@ public:
 
     bool progress(core::TimeNs now) {
         bool did = move(now);
-        did |= notices_.deliver();
+        did |= deferred_.deliver();
         transfers_.flush();
         return did;
     }
@@ -87,9 +87,9 @@ public:
     [[nodiscard]] int wait_fd() const noexcept { return links_.wait_fd(); }
     [[nodiscard]] bool arm() {
         transfers_.flush();
-        return is_armed_ = notices_.empty() && worker_->arm();
+        return is_armed_ = deferred_.empty() && worker_->arm();
     }
-    [[nodiscard]] bool is_flushed() const noexcept { return notices_.empty() && transfers_.is_flushed(); }
+    [[nodiscard]] bool is_flushed() const noexcept { return deferred_.empty() && transfers_.is_flushed(); }
 
     [[nodiscard]] std::uint64_t refused() const noexcept { return links_.refused(); }
     [[nodiscard]] std::vector<std::string> transports() const {
@@ -121,7 +121,7 @@ private:
     }
 
     Config config_;
-    Notices notices_;
+    DeferredEvents deferred_;
     LinkTable table_;
     std::unique_ptr<UcxWorker> worker_;
     Transfers transfers_;

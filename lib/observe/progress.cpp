@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "observe/counted.hpp"
 #include "observe/ledger_collect.hpp"
 #include "observe/ledger_json.hpp"
@@ -167,7 +167,7 @@ void Progress::end_line() {
 void Progress::say(std::string_view text) {
     if (quiet_) return;
     end_line();
-    core::say("{}\n", text);
+    core::print_stderr("{}\n", text);
 }
 
 void Progress::show(const RunSample& sample, bool final) {
@@ -180,10 +180,10 @@ void Progress::show(const RunSample& sample, bool final) {
     if (final) return;
     if (terminal_) {
         constexpr const char* clear_to_end = "\x1b[K";
-        core::say("\r{}{}", progress_line(sample, terminal_width() - 1), clear_to_end);
+        core::print_stderr("\r{}{}", progress_line(sample, terminal_width() - 1), clear_to_end);
         line_open_ = true;
     } else {
-        core::say("{}\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
+        core::print_stderr("{}\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
     }
 }
 
@@ -216,9 +216,9 @@ void Progress::answer(const pipeline::Pipeline& pipeline, const Watch& watch, do
     sample.ledger = ledger;
     sample.recorder = recorder_of(pipeline);
     end_line();
-    core::say("{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
+    core::print_stderr("{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
     if (nothing_for_streams(ledger, seen))
-        core::say("nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
+        core::print_stderr("nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
 }
 
 }  // namespace weir::observe

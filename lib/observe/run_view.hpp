@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "observe/ledger.hpp"
-#include "observe/run_history.hpp"
+#include "observe/run_list.hpp"
 #include "observe/run_sampler.hpp"
 #include "observe/source_view.hpp"
 #include "pipeline/finding.hpp"
@@ -58,7 +58,7 @@ private:
 
     Options options_;
     RunSampler sampler_;
-    RunHistory history_;
+    RateHistory history_;
     std::optional<SourceView> sources_;
     std::optional<double> made_s_;
     std::optional<double> diagnosed_s_;

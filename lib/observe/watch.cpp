@@ -8,7 +8,7 @@
 #include "observe/geometry_hint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "wire/decapsulation.hpp"
-#include "wire/recognise.hpp"
+#include "wire/header_kind.hpp"
 
 namespace weir::observe {
 

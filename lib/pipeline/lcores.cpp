@@ -62,7 +62,7 @@ void Lcores::add(std::uint32_t id, stages::Stage& stage) {
 
 int Lcores::run(void* argument) {
     const Lcore& lcore = *static_cast<const Lcore*>(argument);
-    core::ordered_after(argument);
+    core::tsan_acquire(argument);
     core::hot_thread(true);
     std::uint32_t idle = 0;
     constexpr core::TimeNs none = std::numeric_limits<core::TimeNs>::min();
@@ -90,13 +90,13 @@ int Lcores::run(void* argument) {
         }
     }
     core::hot_thread(false);
-    core::ordered_before(argument);
+    core::tsan_release(argument);
     return 0;
 }
 
 void Lcores::start() {
     for (Lcore& lcore : lcores_) {
-        core::ordered_before(&lcore);
+        core::tsan_release(&lcore);
         const int rc = ::rte_eal_remote_launch(&Lcores::run, &lcore, lcore.id);
         if (rc == 0) continue;
         join();
@@ -108,7 +108,7 @@ void Lcores::join() {
     signals_.exit.store(true, std::memory_order_relaxed);
     for (Lcore& lcore : lcores_) {
         ::rte_eal_wait_lcore(lcore.id);
-        core::ordered_after(&lcore);
+        core::tsan_acquire(&lcore);
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/allocation_context.hpp"
 #include "core/clock_ns.hpp"
-#include "core/doing.hpp"
 #include "core/resident_memory.hpp"
 #include "port/host_topology.hpp"
 
@@ -30,7 +30,7 @@ core::TimeNs numbers_wait_ns(const config::RunConfig& config) {
 }
 
 /// As many as it has credits for; when the cluster has taken it for dead, those of the life before are still here.
-std::uint32_t blocks_of(const fabric::Member& member) noexcept {
+std::uint32_t blocks_of(const fabric::ClusterThread& member) noexcept {
     return 4 * member.config().settings.credits;
 }
 
@@ -110,7 +110,7 @@ std::vector<stages::RxStage::Config> Pipeline::connect_rx() {
 }
 
 void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
-    const core::Doing doing("the bookkeeping of messages and sources");
+    const core::AllocationContext allocating("the bookkeeping of messages and sources");
     const plan::Plan& plan = options_.plan;
     const config::RunConfig& config = options_.config;
     for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -215,7 +215,7 @@ void Pipeline::measure_passes(stages::PassSignals& passes) const {
 }
 
 void Pipeline::make_work() {
-    const core::Doing doing("output buffers");
+    const core::AllocationContext allocating("output buffers");
     const plan::Plan& plan = options_.plan;
     const std::uint32_t refs_max = refs_max_of(plan);
     if (options_.pedestals != nullptr)
@@ -271,7 +271,7 @@ stages::BuildStage::Config Pipeline::build_config() {
 }
 
 void Pipeline::make_build() {
-    const core::Doing doing("the bookkeeping of events");
+    const core::AllocationContext allocating("the bookkeeping of events");
     const plan::Plan& plan = options_.plan;
     stages::BuildStage::Config build = build_config();
     signals_.builders = static_cast<std::uint32_t>(plan.build.size());

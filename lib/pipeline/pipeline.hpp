@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/event_numbers.hpp"
 #include "pipeline/lcores.hpp"
@@ -44,8 +44,8 @@ public:
         std::filesystem::path snapshots;                       ///< where snapshots of pedestals go; empty: nowhere
         bool wait = false;                                     ///< nothing is lost for want of room: the input waits
         std::optional<stages::CaptureFeeder::Config> capture;  ///< replay instead of live ports
-        fabric::Member* builder = nullptr;     ///< of a cluster: what it builds is the input, instead of live ports
-        std::vector<store::EventSink*> sinks;  ///< none: events are counted and forgotten
+        fabric::ClusterThread* builder = nullptr;  ///< of a cluster: what it builds is the input, instead of live ports
+        std::vector<store::EventSink*> sinks;      ///< none: events are counted and forgotten
         store::LatestEvent* latest_event = nullptr;  ///< sees what goes to the sinks; null: nobody looks
         stages::AnswerLog* answers = nullptr;        ///< replay: where answers to RoCE requests are kept
         record::Recorder* recorder = nullptr;        ///< null: packets are not recorded

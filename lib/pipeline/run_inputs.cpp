@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 
 namespace weir::pipeline {
 
@@ -16,7 +16,7 @@ RunInputs::RunInputs(const plan::Plan& plan, const std::optional<stages::Capture
 }
 
 void RunInputs::make_capture(const stages::CaptureFeeder::Config& config) {
-    const core::Doing doing("packet buffers");
+    const core::AllocationContext allocating("packet buffers");
     if (config.loop > 1) passes_ = std::make_unique<stages::PassSignals>(plan_.rx.size());
     capture_ = std::make_unique<stages::CaptureFeeder>(config, rings_.capture(), ports_.pools().front(), passes_.get());
 }

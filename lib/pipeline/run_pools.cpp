@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 
 namespace weir::pipeline {
 
 RunPools::RunPools(const plan::Plan& plan) : plan_(plan) {
-    const core::Doing doing("packet buffers");
+    const core::AllocationContext allocating("packet buffers");
     for (const plan::Plan::Pool& pool : plan.pools)
         pools_.push_back(std::make_unique<port::BufferPool>(
             fmt::format("packets{}", pool.rx),

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 #include "plan/setup.hpp"
 #include "port/port_config.hpp"
 
@@ -12,7 +12,7 @@ RunPorts::RunPorts(const config::RunConfig& config, const plan::Plan& plan)
     : config_(config), plan_(plan), owners_(plan::make_owners(config_, plan_.placement)), pools_(plan_) {}
 
 void RunPorts::open() {
-    const core::Doing doing("packet buffers");
+    const core::AllocationContext allocating("packet buffers");
     if (std::exchange(open_, true)) return;
     for (std::uint32_t port = 0; port < config_.ports.size(); ++port) open_port(port);
 }

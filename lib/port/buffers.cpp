@@ -70,7 +70,7 @@ rte_mempool_cache* cache_of(rte_mempool* pool) noexcept {
 
 void put(rte_mempool* pool, void** buffers, std::uint32_t count) noexcept {
     // As late as can be: whoever takes one of these next is ordered after the looks at them.
-    core::ordered_before(pool);
+    core::tsan_release(pool);
     ::rte_mempool_generic_put(pool, buffers, count, cache_of(pool));
 }
 
@@ -158,7 +158,7 @@ bool BufferPool::take(std::span<void*> buffers) noexcept {
     const auto count = static_cast<unsigned>(buffers.size());
     while (::rte_mempool_get_bulk(pool_, buffers.data(), count) != 0)
         if (memory_ == nullptr || !memory_->grow()) return false;
-    core::ordered_after(pool_);
+    core::tsan_acquire(pool_);
     return true;
 }
 
@@ -177,7 +177,7 @@ void release_buffers(void** buffers, std::uint32_t count) {
             put(pool, buffers + at, some);
             continue;
         }
-        core::ordered_before(pool);
+        core::tsan_release(pool);
         if (!release_references(buffers + at, some)) release_mixed(mbufs + at, some);
     }
 }

@@ -55,7 +55,7 @@ std::uint64_t CaptureBlocks::eal_memory_bytes(std::uint32_t blocks) noexcept {
 void CaptureBlocks::freed(void* /*memory*/, void* block) noexcept {
     // The count may have been read as 1 without an atomic step: what others did with the block comes before this.
     std::atomic_thread_fence(std::memory_order_acq_rel);
-    core::ordered_before(block);
+    core::tsan_release(block);
     static_cast<Block*>(block)->free.store(true, std::memory_order_release);
 }
 
@@ -63,7 +63,7 @@ store::CaptureBlock* CaptureBlocks::take() noexcept {
     // The first free one, so that few blocks are in use, and in cache, while few are held.
     for (Block& block : blocks_) {
         if (!block.free.load(std::memory_order_acquire)) continue;
-        core::ordered_after(&block);
+        core::tsan_acquire(&block);
         block.free.store(false, std::memory_order_relaxed);
         block.handed = 0;
         ::rte_mbuf_ext_refcnt_set(&block.shared, references_ahead);

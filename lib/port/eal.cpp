@@ -23,11 +23,11 @@
 #include <optional>
 #include <thread>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 #include "core/error.hpp"
+#include "core/print_stderr.hpp"
 #include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
-#include "core/say.hpp"
 
 namespace weir::port {
 
@@ -148,7 +148,7 @@ namespace {
 /// EAL ends the process where there is no room for the thread of an lcore, so that is tried before. `bytes`: what EAL
 /// takes apart from that. Throws std::bad_alloc, or std::system_error.
 void try_room(std::uint64_t bytes, std::size_t threads) {
-    const core::Doing doing("DPDK");
+    const core::AllocationContext allocating("DPDK");
     void* const memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) core::refuse_memory(bytes);
     const auto unmap = [bytes](void* mapped) { ::munmap(mapped, bytes); };
@@ -238,7 +238,7 @@ void begin_eal(const EalConfig& config) {
             "DPDK could not start: {} (asked for {} MiB of memory{}){}{}", rte_strerror(rte_errno), mib,
             config.pci.empty() ? "" : " in hugepages, which PCI devices need", reason.empty() ? "" : ": ", reason));
     }
-    if (const std::string remarks = LogCapture::text(); !remarks.empty()) core::say("{}\n", remarks);
+    if (const std::string remarks = LogCapture::text(); !remarks.empty()) core::print_stderr("{}\n", remarks);
     if (config.touch && config.pci.empty()) touch_memory();
 }
 

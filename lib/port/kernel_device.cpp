@@ -147,7 +147,7 @@ std::uint16_t KernelDevice::receive(rte_mbuf** mbufs, std::uint16_t wanted) noex
     while (count < wanted && (ring_.left() > 0 || ring_.next_block())) {
         const auto some = static_cast<std::uint16_t>(std::min<std::uint32_t>(wanted - count, ring_.left()));
         if (::rte_pktmbuf_alloc_bulk(pool_, mbufs + count, some) != 0) return count;
-        core::ordered_after(pool_);
+        core::tsan_acquire(pool_);
         for (const std::uint16_t end = count + some; count < end; ++count) {
             const tpacket3_hdr& header = ring_.take();
             copy_frame(header, *mbufs[count]);

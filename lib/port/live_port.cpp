@@ -91,7 +91,7 @@ void LivePort::idle() noexcept {
         for (std::uint16_t i = 0, count = burst.size(); i < bursts_max && count == burst.size(); ++i) {
             count = ::rte_eth_rx_burst(id_, queue, burst.data(), burst.size());
             for (rte_mbuf* const mbuf : std::span(burst.data(), count)) {
-                core::ordered_after(mbuf);
+                core::tsan_acquire(mbuf);
                 wire::Datagram datagram;
                 const std::span frame(rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len);
                 const wire::PacketCounter kind =
@@ -111,7 +111,7 @@ LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets
     const std::uint16_t count = ::rte_eth_rx_burst(id_, queue, burst.data(), wanted);
     std::uint64_t bad = 0;
     for (std::uint16_t i = 0; i < count; ++i) {
-        core::ordered_after(burst[i]);
+        core::tsan_acquire(burst[i]);
         bad |= bad_checksum(burst[i]->ol_flags);
         // Of a frame in several segments this is the first one: Packet::scattered().
         packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, static_cast<std::uint8_t>(config_.index)};

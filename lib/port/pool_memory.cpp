@@ -34,7 +34,7 @@ bool PoolMemory::grow() noexcept {
     // First, because the next step puts them where anybody may take them.
     for (std::uint32_t i = 0; i < some; ++i)
         ::rte_pktmbuf_init(pool_, nullptr, begin + i * element_bytes_ + pool_->header_size, i);
-    core::ordered_before(pool_);
+    core::tsan_release(pool_);
     const int made = ::rte_mempool_populate_iova(pool_, reinterpret_cast<char*>(begin), RTE_BAD_IOVA,
                                                  element_bytes_ * some, nullptr, nullptr);
     if (made <= 0) return false;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 

@@ -8,8 +8,8 @@
 #include "core/error.hpp"
 #include "probe/source_keys.hpp"
 #include "probe/stream_match.hpp"
+#include "wire/format_marks.hpp"
 #include "wire/network.hpp"
-#include "wire/recognition.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::probe {

@@ -9,7 +9,7 @@
 
 #include "probe/message_account.hpp"
 #include "probe/scattered_frames.hpp"
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 namespace {

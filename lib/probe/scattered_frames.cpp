@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "probe/findings.hpp"
 #include "probe/packet_sample.hpp"
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 

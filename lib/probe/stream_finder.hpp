@@ -10,7 +10,7 @@
 #include "probe/declared_guess.hpp"
 #include "probe/findings.hpp"
 #include "probe/packet_sample.hpp"
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <limits>
 
+#include "core/allocation_context.hpp"
 #include "core/clock_ns.hpp"
-#include "core/doing.hpp"
 #include "core/error.hpp"
 #include "port/host_topology.hpp"
 
@@ -49,7 +49,7 @@ Recorder::Recorder(Config config)
         throw core::UsageError(fmt::format("sink.memory: found {} MiB; accepted: at least {} MiB, {} for each rx lcore",
                                            config_.record.memory_bytes >> 20U, lcores * stages::RecordRing::blocks_min,
                                            stages::RecordRing::blocks_min));
-    const core::Doing doing("the flight recorder");
+    const core::AllocationContext allocating("the flight recorder");
     for (const int node : config_.nodes) {
         const port::PreferNode memory(node);
         sources_.push_back({std::make_unique<stages::RecordRing>(blocks, config_.record.snap_bytes), nullptr, 0, 0});

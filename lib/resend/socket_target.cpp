@@ -43,7 +43,7 @@ public:
 
     void load(std::uint32_t slot, std::span<const std::byte> packet, std::uint16_t port) noexcept override;
     Taken send(std::uint32_t first, std::uint32_t count) noexcept override;
-    void settle() override;
+    void wait_until_reachable() override;
     void finish() override;
     std::uint64_t lost() noexcept override { return host_unreachable_; }
     simulate::NetworkErrors network_errors() const override {
@@ -147,7 +147,7 @@ void SocketTarget::take_errors() noexcept {
 }
 
 /// The kernel gives up after about 3 s.
-void SocketTarget::settle() {
+void SocketTarget::wait_until_reachable() {
     if (address_.ss_family != AF_INET) return;
     sockaddr_in address{};
     std::memcpy(&address, &address_, sizeof address);

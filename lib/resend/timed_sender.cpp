@@ -58,7 +58,7 @@ void TimedSender::loop() {
             wait_for_file(now_ns);
         } else if (loaded_[sent_].due_ns <= now_ns) {
             if (const TimeNs late_ns = send_due(now_ns); late_ns >= 0) result_.last_late_ns = late_ns;
-            if (!settled_ && first_sent_ns_) settle_after_first();
+            if (!settled_ && first_sent_ns_) wait_after_first();
         } else if (!load_next(core::never)) {  // time to make the next ones ready
             wait_until(loaded_[sent_].due_ns);
         }
@@ -160,12 +160,12 @@ void TimedSender::wait_until(TimeNs due_ns) noexcept {
 }
 
 /// What that takes is not the sender's: the schedule begins when the way is open.
-void TimedSender::settle_after_first() {
+void TimedSender::wait_after_first() {
     settled_ = true;
     core::hot_thread(false);
     const TimeNs begin_ns = core::monotonic_ns();
     try {
-        target_.settle();
+        target_.wait_until_reachable();
     } catch (const core::RunError& error) {
         result_.error = error.what();
         failed_ = true;

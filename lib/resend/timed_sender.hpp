@@ -60,7 +60,7 @@ private:
     void count(std::uint32_t packets, core::TimeNs now_ns) noexcept;
     void wait_for_file(core::TimeNs now_ns) noexcept;
     void wait_until(core::TimeNs due_ns) noexcept;
-    void settle_after_first();
+    void wait_after_first();
     [[nodiscard]] bool is_over() const noexcept;
 
     FrameRing& ring_;

@@ -33,7 +33,7 @@ public:
     [[nodiscard]] virtual bool is_ready() noexcept { return true; }
     /// After the first packet: waits where the packets after it would be lost, until they would not. Throws
     /// core::RunError where that is in vain.
-    virtual void settle() {}
+    virtual void wait_until_reachable() {}
     /// It may take packets yet, though it has taken none for `stalled`; else it is given up.
     [[nodiscard]] virtual bool may_take_more(std::chrono::nanoseconds stalled) noexcept {
         return stalled <= std::chrono::seconds(10);

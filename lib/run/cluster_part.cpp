@@ -156,9 +156,9 @@ cluster::NodeSet nodes_named(const config::RunConfig& whole, std::string_view na
     return nodes;
 }
 
-std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run) {
+std::unique_ptr<fabric::ClusterThread> make_cluster_thread(const ClusterPart& part, std::optional<std::uint32_t> run) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
-    fabric::Member::Config config;
+    fabric::ClusterThread::Config config;
     for (const config::ClusterNode& node : cluster.nodes) {
         config.network.addresses.push_back(node.address);
         config.network.names.push_back(node.name);
@@ -181,12 +181,13 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::option
     config.memory_bytes = cluster.memory_bytes;
     config.leave_ns = cluster.leave_ms * core::ns_per_ms;
     if (cluster.alone_ms > 0) config.alone_ns = cluster.alone_ms * core::ns_per_ms;
-    std::unique_ptr<fabric::Member> member;
-    run_without_privileges([&] { member = std::make_unique<fabric::Member>(std::move(config)); });
+    std::unique_ptr<fabric::ClusterThread> member;
+    run_without_privileges([&] { member = std::make_unique<fabric::ClusterThread>(std::move(config)); });
     return member;
 }
 
-std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay, fabric::Member& member) {
+std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay,
+                                                 fabric::ClusterThread& member) {
     fabric::PartCutter::Config config;
     config.block = part.whole.cluster->block;
     config.sources = config::global_sources(part.whole, part.node);
@@ -209,7 +210,7 @@ std::string alone_text(const ClusterPart& part) {
                        part.whole.cluster->alone_ms / 1000.0);
 }
 
-std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member) {
+std::string cluster_start_text(const ClusterPart& part, const fabric::ClusterThread& member) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
     std::size_t readouts = 0;
     std::size_t builders = 0;

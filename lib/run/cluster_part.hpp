@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 #include "pipeline/finding.hpp"
 #include "store/event_sink.hpp"
 
@@ -35,16 +35,17 @@ struct ClusterPart {
 [[nodiscard]] cluster::NodeSet nodes_named(const config::RunConfig& whole, std::string_view names);
 
 /// Listens from then on. `run`: a number that all nodes of this run were given. Throws core::RunError.
-[[nodiscard]] std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run);
+[[nodiscard]] std::unique_ptr<fabric::ClusterThread> make_cluster_thread(const ClusterPart& part,
+                                                                         std::optional<std::uint32_t> run);
 /// What takes the events of a readout node. `is_replay`: time is a capture's, and says nothing while nothing comes.
 [[nodiscard]] std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay,
-                                                               fabric::Member& member);
+                                                               fabric::ClusterThread& member);
 
-/// Why a node ends that is alone (fabric::Member::is_alone).
+/// Why a node ends that is alone (fabric::ClusterThread::is_alone).
 [[nodiscard]] std::string alone_text(const ClusterPart& part);
 
 /// Lines for the start of a run, and its summary.
-[[nodiscard]] std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member);
+[[nodiscard]] std::string cluster_start_text(const ClusterPart& part, const fabric::ClusterThread& member);
 [[nodiscard]] std::string cluster_text(const ClusterPart& part, const fabric::Account& account);
 /// What a builder misses of whole nodes.
 void add_cluster_findings(const ClusterPart& part, const fabric::Account& account,

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "observe/run_report.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "run/onlooker.hpp"
@@ -16,26 +16,26 @@
 namespace weir::run {
 
 ManagerSession::~ManagerSession() {
-    if (member_ == nullptr) return;
-    member_->stopping(true);
-    member_->join();
+    if (cluster_thread_ == nullptr) return;
+    cluster_thread_->stopping(true);
+    cluster_thread_->join();
 }
 
 void ManagerSession::open(const std::function<bool()>& /*is_given_up*/) {
-    member_ = make_member(*options_.cluster, options_.run_number);
+    cluster_thread_ = make_cluster_thread(*options_.cluster, options_.run_number);
 }
 
 void ManagerSession::make(Company company) {
     company_ = company;
-    if (!options_.quiet) core::say_text(cluster_start_text(*options_.cluster, *member_));
+    if (!options_.quiet) core::say_text(cluster_start_text(*options_.cluster, *cluster_thread_));
 }
 
 void ManagerSession::start() {
     start_ = std::chrono::steady_clock::now();
-    member_->start();
+    cluster_thread_->start();
     if (company_.onlooker == nullptr) return;
     Onlooker::RunFacts facts{options_.run_number, {}, pipeline::wall_ns()};
-    facts.cluster = [this] { return shown_cluster_json(*options_.cluster, member_->account()); };
+    facts.cluster = [this] { return shown_cluster_json(*options_.cluster, cluster_thread_->account()); };
     company_.onlooker->begin_managing(facts);
 }
 
@@ -44,13 +44,13 @@ double ManagerSession::seconds() const {
 }
 
 bool ManagerSession::turn() {
-    if (member_->is_done()) return false;
+    if (cluster_thread_->is_done()) return false;
     if (!stopping_ && stop_signal() != 0) stop(fmt::format("signal {}", stop_signal()));
-    if (member_->is_alone() && !std::exchange(was_alone_, true)) {
-        core::say("weir: {}\n", alone_text(*options_.cluster));
+    if (cluster_thread_->is_alone() && !std::exchange(was_alone_, true)) {
+        core::print_stderr("weir: {}\n", alone_text(*options_.cluster));
         stop(alone_text(*options_.cluster));
     }
-    for (const std::string& text : member_->take_said()) warn("cluster: " + text);
+    for (const std::string& text : cluster_thread_->take_said()) warn("cluster: " + text);
     if (company_.onlooker != nullptr) company_.onlooker->look_at_cluster(seconds());
     return true;
 }
@@ -58,18 +58,18 @@ bool ManagerSession::turn() {
 void ManagerSession::stop(const std::string& reason) {
     if (std::exchange(stopping_, true)) return;
     stop_reason_ = reason;
-    member_->stopping(false);
+    cluster_thread_->stopping(false);
 }
 
 void ManagerSession::abort() {
     stop("aborted");
-    member_->stopping(true);
+    cluster_thread_->stopping(true);
 }
 
 ControlledRun::Result ManagerSession::finish() {
-    member_->join();
-    for (const std::string& text : member_->take_said()) warn("cluster: " + text);
-    if (!options_.quiet) core::say_text(cluster_text(*options_.cluster, member_->account()));
+    cluster_thread_->join();
+    for (const std::string& text : cluster_thread_->take_said()) warn("cluster: " + text);
+    if (!options_.quiet) core::say_text(cluster_text(*options_.cluster, cluster_thread_->account()));
     if (company_.onlooker != nullptr) company_.onlooker->finish_managing(seconds());
     Result result;
     result.report = account();
@@ -88,16 +88,16 @@ std::string ManagerSession::save_recording() {
 }
 
 nlohmann::json ManagerSession::account() {
-    return {{"seconds", seconds()}, {"cluster", cluster_json(*options_.cluster, member_->account())}};
+    return {{"seconds", seconds()}, {"cluster", cluster_json(*options_.cluster, cluster_thread_->account())}};
 }
 
 void ManagerSession::warn(const std::string& text) {
-    core::say("{}\n", text);
+    core::print_stderr("{}\n", text);
     warnings_.push_back(text);
 }
 
 std::string ManagerSession::line() {
-    const fabric::Account account = member_->account();
+    const fabric::Account account = cluster_thread_->account();
     return account.manages ? fmt::format("{} blocks given out", account.manager.assigned) : "another node manages";
 }
 

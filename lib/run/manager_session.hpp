@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 #include "run/controlled_run.hpp"
 #include "run/run.hpp"
 
@@ -44,7 +44,7 @@ private:
 
     const RunOptions& options_;
     Company company_;
-    std::unique_ptr<fabric::Member> member_;
+    std::unique_ptr<fabric::ClusterThread> cluster_thread_;
     std::chrono::steady_clock::time_point start_;
     bool stopping_ = false;
     bool was_alone_ = false;

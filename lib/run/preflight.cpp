@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "doctor/examine.hpp"
 
 namespace weir::run {
@@ -16,7 +16,7 @@ void check_host(const config::RunConfig& config, const std::vector<stages::Strea
         const std::string reason = fmt::format("{}{} (wanted: {}): {}{}", about, finding.found, finding.wanted,
                                                finding.why, finding.mend.empty() ? "" : ". Mend: " + finding.mend);
         if (force)
-            core::say("warning: {}\n", reason);
+            core::print_stderr("warning: {}\n", reason);
         else
             text += fmt::format("\n  {}: {}", finding.check, reason);
     }

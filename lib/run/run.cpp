@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "observe/telemetry.hpp"
 #include "port/eal.hpp"
 #include "port/stale_hugepages.hpp"
@@ -84,7 +84,7 @@ int execute_run(RunOptions options) {
     if (!prepared.is_replay()) {
         session.wait_for_links();
         drop_privileges(prepared, session);
-        if (!prepared.options().quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
+        if (!prepared.options().quiet) core::print_stderr("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
         service_manager.ready(0);
     }
     LeftoverRuns leftovers(prepared.options().config, prepared.options().out);

@@ -10,7 +10,7 @@
 
 #include "config/reducers/pedestal.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "core/scoped_affinity.hpp"
 #include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
@@ -50,10 +50,10 @@ Session::Session(const Preparation& prepared)
 Session::~Session() {
     exchanges_.reset();
     sinks_.stopping(true);  // nobody is waited for by a run that has failed
-    if (member_ != nullptr) member_->stopping(true);
+    if (cluster_thread_ != nullptr) cluster_thread_->stopping(true);
     if (pipeline_ != nullptr) pipeline_->join();
-    if (member_ != nullptr) member_->join();  // its thread takes from the pipeline
-    recorder_.reset();                        // its thread looks at what the pipeline promises
+    if (cluster_thread_ != nullptr) cluster_thread_->join();  // its thread takes from the pipeline
+    recorder_.reset();                                        // its thread looks at what the pipeline promises
     pipeline_.reset();
     if (!started_) sinks_.discard();
 }
@@ -70,9 +70,9 @@ void Session::open(const std::function<bool()>& is_given_up) {
     {
         // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
         const core::ScopedAffinity out_of_the_way(prepared_.plan().placement.housekeeping);
-        if (options().cluster) member_ = make_member(*options().cluster, options().run_number);
+        if (options().cluster) cluster_thread_ = make_cluster_thread(*options().cluster, options().run_number);
         const std::function<std::unique_ptr<store::EventSink>()> cluster_sink = [this] {
-            return make_part_sink(*options().cluster, prepared_.is_replay(), *member_);
+            return make_part_sink(*options().cluster, prepared_.is_replay(), *cluster_thread_);
         };
         sinks_.set_run_number(options().run_number);
         sinks_.open(options().config, options().out, start, reduce.needs_version_2(), &cluster_sink);
@@ -107,8 +107,8 @@ void Session::start() {
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
     if (recorder_ != nullptr) recorder_->start(*pipeline_);
-    if (prepared_.is_builder()) member_->give_up_when([this] { return sinks_.must_stop(pipeline_->sinks()); });
-    if (member_ != nullptr) member_->start();
+    if (prepared_.is_builder()) cluster_thread_->give_up_when([this] { return sinks_.must_stop(pipeline_->sinks()); });
+    if (cluster_thread_ != nullptr) cluster_thread_->start();
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
@@ -117,8 +117,8 @@ void Session::start() {
 
 Onlooker::RunFacts Session::facts() const {
     Onlooker::RunFacts facts{sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()};
-    if (member_ != nullptr)
-        facts.cluster = [this] { return shown_cluster_json(*options().cluster, member_->account()); };
+    if (cluster_thread_ != nullptr)
+        facts.cluster = [this] { return shown_cluster_json(*options().cluster, cluster_thread_->account()); };
     return facts;
 }
 
@@ -136,7 +136,7 @@ pipeline::Pipeline::Options Session::pipeline_options() const {
     setup.wait = options().config.events.overload == config::OverloadMode::wait || prepared_.is_builder() ||
                  (options().capture.has_value() && options().capture->wait);
     setup.capture = options().capture;
-    setup.builder = prepared_.is_builder() ? member_.get() : nullptr;
+    setup.builder = prepared_.is_builder() ? cluster_thread_.get() : nullptr;
     setup.sinks = sinks_.events();
     setup.answers = answers_.get();
     setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
@@ -146,17 +146,17 @@ pipeline::Pipeline::Options Session::pipeline_options() const {
 }
 
 void Session::say_start() const {
-    core::say("{}", prepared_.plan().text());
+    core::print_stderr("{}", prepared_.plan().text());
     for (const auto* warnings : {&options().config.warnings, &prepared_.plan().warnings})
-        for (const std::string& warning : *warnings) core::say("warning: {}\n", warning);
-    if (!pipeline_->unlocked().empty()) core::say("{}\n", pipeline_->unlocked());
-    core::say("{}{}", sinks_.start_text(), observe::ports_text(*pipeline_));
-    if (member_ != nullptr) core::say_text(cluster_start_text(*options().cluster, *member_));
+        for (const std::string& warning : *warnings) core::print_stderr("warning: {}\n", warning);
+    if (!pipeline_->unlocked().empty()) core::print_stderr("{}\n", pipeline_->unlocked());
+    core::print_stderr("{}{}", sinks_.start_text(), observe::ports_text(*pipeline_));
+    if (cluster_thread_ != nullptr) core::say_text(cluster_start_text(*options().cluster, *cluster_thread_));
     if (prepared_.is_builder()) return;
     const bool own_rules = !prepared_.is_replay();  // a replay does those of files only
     const bool files =
         std::ranges::any_of(options().config.ports, [](const auto& port) { return !port.flows.empty(); });
-    if (own_rules || files) core::say("{}", pipeline_->flows().text());
+    if (own_rules || files) core::print_stderr("{}", pipeline_->flows().text());
 }
 
 /// Packets are taken meanwhile.
@@ -179,13 +179,13 @@ void Session::stop(const std::string& reason) {
     progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
     pipeline_->stop_input();
     sinks_.stopping(false);
-    if (prepared_.is_builder()) member_->stopping(false);
+    if (prepared_.is_builder()) cluster_thread_->stopping(false);
 }
 
 void Session::abort() {
     stop("aborted");
     sinks_.stopping(true);
-    if (prepared_.is_builder()) member_->stopping(true);
+    if (prepared_.is_builder()) cluster_thread_->stopping(true);
 }
 
 bool Session::turn() {
@@ -244,24 +244,24 @@ void Session::watch_sinks() {
 }
 
 void Session::watch_cluster() {
-    if (member_ == nullptr) return;
-    for (const std::string& text : member_->take_said()) warn("cluster: " + text);
+    if (cluster_thread_ == nullptr) return;
+    for (const std::string& text : cluster_thread_->take_said()) warn("cluster: " + text);
     // A detector goes on, and the overload policy decides.
-    if (stopping_ || prepared_.is_live() || !member_->is_alone()) return;
+    if (stopping_ || prepared_.is_live() || !cluster_thread_->is_alone()) return;
     left_alone_ = alone_text(*options().cluster);
     stop(left_alone_);
 }
 
 /// What was built is written: the others are told, for as long as that takes.
 void Session::leave_cluster() {
-    if (member_ == nullptr) return;
-    const auto patience = std::chrono::seconds(2) + std::chrono::nanoseconds(member_->config().leave_ns);
+    if (cluster_thread_ == nullptr) return;
+    const auto patience = std::chrono::seconds(2) + std::chrono::nanoseconds(cluster_thread_->config().leave_ns);
     const auto begin = std::chrono::steady_clock::now();
-    if (prepared_.is_builder() && !member_->has_given_up())
-        while ((member_->blocks_in_hand() > 0 || !member_->is_done()) &&
+    if (prepared_.is_builder() && !cluster_thread_->has_given_up())
+        while ((cluster_thread_->blocks_in_hand() > 0 || !cluster_thread_->is_done()) &&
                std::chrono::steady_clock::now() - begin < patience)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    member_->join();
+    cluster_thread_->join();
     watch_cluster();
 }
 
@@ -296,7 +296,7 @@ std::string Session::close_sinks(const observe::Ledger& ledger, const observe::V
     nlohmann::json manifest = nlohmann::json::object();
     for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
     if (!options().comment.empty()) manifest["comment"] = options().comment;
-    if (member_ != nullptr) manifest["cluster"] = cluster_json(*options().cluster, member_->account());
+    if (cluster_thread_ != nullptr) manifest["cluster"] = cluster_json(*options().cluster, cluster_thread_->account());
     for (const char* key : {"payload", "reduce", "pedestal"})
         if (report.contains(key)) manifest[key] = report[key];
     if (kept_start_.contains("image")) manifest["image"] = kept_start_["image"];
@@ -307,12 +307,12 @@ std::string Session::close_sinks(const observe::Ledger& ledger, const observe::V
 void Session::add_warnings() {
     if (pipeline_->capture() != nullptr)
         for (const std::string& warning : pipeline_->capture()->warnings()) {
-            core::say("warning: {}\n", warning);
+            core::print_stderr("warning: {}\n", warning);
             warnings_.push_back(warning);
         }
     for (const auto& warnings : {observe::clock_warnings(*pipeline_), observe::interface_warnings(*pipeline_)})
         for (const std::string& warning : warnings) {
-            core::say("warning: {}\n", warning);
+            core::print_stderr("warning: {}\n", warning);
             warnings_.push_back(warning);
         }
     for (const auto* warnings : {&options().config.warnings, &prepared_.plan().warnings})
@@ -339,7 +339,7 @@ void Session::print_summary(const observe::Ledger& ledger, const observe::Verdic
     const std::string summary =
         fmt::format("{}{}{}{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
                     findings_text(findings), bottleneck_text(decisive, seconds_), sinks_.end_text(),
-                    member_ != nullptr ? cluster_text(*options().cluster, member_->account()) : "",
+                    cluster_thread_ != nullptr ? cluster_text(*options().cluster, cluster_thread_->account()) : "",
                     recorder_ != nullptr ? recorder_->text() : "");
     std::fputs(summary.c_str(), stdout);
     std::fflush(stdout);
@@ -349,8 +349,8 @@ int Session::judge_status(const observe::Ledger& ledger, const observe::Verdict&
                           const std::string& failure) const {
     if (!failure.empty()) return 1;
     if (!ledger.imbalance().empty()) {
-        core::say("weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
-                  ledger.imbalance());
+        core::print_stderr("weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
+                           ledger.imbalance());
         return 1;
     }
     return exit_status(options(), verdict);
@@ -369,7 +369,7 @@ ControlledRun::Result Session::finish() {
     if (company_.telemetry != nullptr) company_.telemetry->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<pipeline::Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
-    if (member_ != nullptr) add_cluster_findings(*options().cluster, member_->account(), findings);
+    if (cluster_thread_ != nullptr) add_cluster_findings(*options().cluster, cluster_thread_->account(), findings);
     Result result;
     result.lost_packets = ledger.lost_packets();
     result.missing_packets = ledger.missing_packets();
@@ -384,13 +384,14 @@ ControlledRun::Result Session::finish() {
     result.report["bottleneck"] = bottleneck_json(decisive);
     result.report["stages"] = stages_json(usage);
     result.report["levels"] = levels_json(pipeline_->levels());
-    if (member_ != nullptr) result.report["cluster"] = cluster_json(*options().cluster, member_->account());
+    if (cluster_thread_ != nullptr)
+        result.report["cluster"] = cluster_json(*options().cluster, cluster_thread_->account());
     if (!options().comment.empty()) result.report["comment"] = options().comment;
     if (!result.failure.empty()) result.report["error"] = result.failure;
     add_warnings();
     if (!warnings_.empty()) result.report["warnings"] = warnings_;
     if (!options().quiet) print_summary(ledger, verdict, findings, decisive);
-    if (!result.failure.empty()) core::say("weir: the run failed: {}\n", result.failure);
+    if (!result.failure.empty()) core::print_stderr("weir: the run failed: {}\n", result.failure);
     report_.write(result.report);  // last: it may be on the same full disk
     result.status = judge_status(ledger, verdict, result.failure);
     return result;

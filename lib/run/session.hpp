@@ -93,7 +93,7 @@ private:
     observe::Progress progress_;
     observe::Progress line_progress_{{observe::ProgressMode::none, ""}, true};  ///< its rates have their own intervals
     observe::Watch watch_;
-    std::unique_ptr<fabric::Member> member_;  ///< of a cluster; null: the run is of none
+    std::unique_ptr<fabric::ClusterThread> cluster_thread_;  ///< of a cluster; null: the run is of none
     RunSinks sinks_;
     nlohmann::json kept_start_;          ///< what the sinks were opened with
     std::vector<std::string> warnings_;  ///< for the report

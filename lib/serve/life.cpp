@@ -81,18 +81,18 @@ State after(State state, Command command) noexcept {
     return state;
 }
 
-std::optional<State> after(State state, Happening happening) noexcept {
-    switch (happening) {
-        case Happening::armed:
+std::optional<State> after(State state, RunEvent event) noexcept {
+    switch (event) {
+        case RunEvent::armed:
             if (state == State::arming) return State::running;
             break;
-        case Happening::failed:
+        case RunEvent::failed:
             if (state == State::arming) return State::idle;
             break;
-        case Happening::ending:
+        case RunEvent::ending:
             if (state == State::running || state == State::stopping) return State::stopping;
             break;
-        case Happening::closed:
+        case RunEvent::closed:
             if (state == State::stopping) return State::idle;
             break;
     }

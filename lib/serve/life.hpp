@@ -25,7 +25,7 @@ enum class Command : std::uint8_t {
 };
 
 /// What happens of itself.
-enum class Happening : std::uint8_t {
+enum class RunEvent : std::uint8_t {
     armed,   ///< the run has started
     failed,  ///< it could not be started
     ending,  ///< it has come to its end: a limit, its input, its disk
@@ -47,6 +47,6 @@ enum class Happening : std::uint8_t {
 /// Where an allowed command leads; the same state where it changes none.
 [[nodiscard]] State after(State state, Command command) noexcept;
 /// Nothing: it cannot happen in this state.
-[[nodiscard]] std::optional<State> after(State state, Happening happening) noexcept;
+[[nodiscard]] std::optional<State> after(State state, RunEvent event) noexcept;
 
 }  // namespace weir::serve

@@ -18,7 +18,7 @@
 #include "config/reducers/pedestal.hpp"
 #include "config/sinks/pcapng.hpp"
 #include "core/error.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "observe/run_report.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "port/eal.hpp"
@@ -92,9 +92,10 @@ Service::Service(run::RunOptions options, bool start_at_once)
       config_(serve_config(prepared_.options().config)),
       start_next_(start_at_once),
       log_(config_.run_log),
-      desk_(has_recorder(prepared_.options().config), [this] { station_.amend(); }),
-      station_(
-          prepared_.options(), config_, [this](nlohmann::json& document) { desk_.describe(document); }, &desk_) {}
+      commands_(has_recorder(prepared_.options().config), [this] { frontend_.amend(); }),
+      frontend_(
+          prepared_.options(), config_, [this](nlohmann::json& document) { commands_.describe(document); },
+          &commands_) {}
 
 Service::~Service() = default;
 
@@ -130,22 +131,22 @@ void Service::drop_privileges() {
     }
     const run::PrivilegesLeft left = run::give_up_privileges(kept);
     if (!prepared_.options().quiet) core::say_text(left.text());
-    for (const std::string& failure : left.failures) core::say("warning: {}\n", failure);
+    for (const std::string& failure : left.failures) core::print_stderr("warning: {}\n", failure);
 }
 
 int Service::run() {
     check_paths(prepared_.options().config, config_);
     open_devices();
-    station_.listen();
+    frontend_.listen();
     drop_privileges();
     leftovers_ = std::make_unique<run::LeftoverRuns>(prepared_.options().config, "");
-    core::say("serving: SIGINT (Ctrl-C) or SIGTERM ends it\n");
+    core::print_stderr("serving: SIGINT (Ctrl-C) or SIGTERM ends it\n");
     service_manager_.ready(seconds());
     move_to(State::idle, {{"event", "service"}, {"version", prepared_.options().version}});
     while (run::stop_signal() == 0) {
         idle_turn();
         if (std::exchange(start_next_, false)) one_run(under_way_.value_or(Command::start));
-        const std::optional<Command> command = desk_.take();
+        const std::optional<Command> command = commands_.take();
         if (command == Command::start)
             one_run(*command);
         else if (command)
@@ -157,38 +158,38 @@ int Service::run() {
     leftovers_->stop();
     say_leftovers();
     const std::string trouble = log_.add({{"event", "service"}, {"to", "ended"}, {"reason", reason}});
-    if (!trouble.empty()) core::say("warning: {}\n", trouble);
+    if (!trouble.empty()) core::print_stderr("warning: {}\n", trouble);
     port::end_with_process();
     return 0;
 }
 
 void Service::idle_turn() {
     if (ports_ != nullptr) ports_->idle();
-    station_.idle();
+    frontend_.idle();
     say_leftovers();
     static_cast<void>(service_manager_.look(
         seconds(), [] { return std::vector<pipeline::Usage::Lcore>(); }, [] { return std::string("idle"); }));
-    if (run::asked_for_progress()) core::say("idle, {} runs so far\n", runs_);
-    if (run::asked_to_record()) core::say("SIGUSR2: there is no run\n");
+    if (run::asked_for_progress()) core::print_stderr("idle, {} runs so far\n", runs_);
+    if (run::asked_to_record()) core::print_stderr("SIGUSR2: there is no run\n");
 }
 
 /// It was taken while there was a run, which has ended by itself since.
 void Service::refuse(Command command) {
     const bool is_as_wanted = command == Command::stop || command == Command::abort;
     const std::string why = "there is no run";
-    desk_.done(command, is_as_wanted ? why : "", is_as_wanted ? "" : why);
-    station_.refresh();
+    commands_.done(command, is_as_wanted ? why : "", is_as_wanted ? "" : why);
+    frontend_.refresh();
 }
 
 void Service::say_leftovers() {
     for (const run::LeftoverRuns::Line& line : leftovers_->take_lines())
-        core::say("{}{}\n", line.problem ? "warning: " : "", line.text);
+        core::print_stderr("{}{}\n", line.problem ? "warning: " : "", line.text);
 }
 
 /// What runs are called that the next one of this service, or of its cluster, must not be.
 void Service::note_coming_number() {
     const config::RunConfig& config = prepared_.options().config;
-    std::uint64_t number = station_.run_number() + 1;
+    std::uint64_t number = frontend_.run_number() + 1;
     for (const config::SinkConfig& sink : config.sinks) try {
             if (!sink.has_path()) continue;
             const auto next = store::coming_run_number(sink.path, config.name, pipeline::wall_ns(), config.node);
@@ -196,35 +197,35 @@ void Service::note_coming_number() {
         } catch (const std::exception&) {
             // Whoever starts the run is told.
         }
-    desk_.set_coming_number(static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX - 2)));
+    commands_.set_coming_number(static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX - 2)));
 }
 
 void Service::move_to(State state, nlohmann::json more) {
     if (state == State::idle) note_coming_number();
-    more["from"] = name_of(desk_.state());
+    more["from"] = name_of(commands_.state());
     more["to"] = name_of(state);
     if (!more.contains("event")) more["event"] = "state";
-    desk_.move_to(state);
+    commands_.move_to(state);
     const std::string trouble = log_.add(std::move(more));
-    if (!trouble.empty()) core::say("warning: {}\n", trouble);
-    station_.refresh();
+    if (!trouble.empty()) core::print_stderr("warning: {}\n", trouble);
+    frontend_.refresh();
 }
 
-void Service::happened(Happening what, nlohmann::json more) {
-    const std::optional<State> state = after(desk_.state(), what);
+void Service::note(RunEvent what, nlohmann::json more) {
+    const std::optional<State> state = after(commands_.state(), what);
     if (!state)
-        throw std::logic_error("internal error: this cannot happen while " + std::string(name_of(desk_.state())));
+        throw std::logic_error("internal error: this cannot happen while " + std::string(name_of(commands_.state())));
     move_to(*state, std::move(more));
 }
 
 void Service::finish_commands(const std::string& message, const std::string& error) {
-    if (under_way_) desk_.done(*std::exchange(under_way_, std::nullopt), message, error);
-    if (std::exchange(aborting_, false)) desk_.done(Command::abort, message);
-    station_.refresh();
+    if (under_way_) commands_.done(*std::exchange(under_way_, std::nullopt), message, error);
+    if (std::exchange(aborting_, false)) commands_.done(Command::abort, message);
+    frontend_.refresh();
 }
 
 void Service::give_up_start_if_asked() const {
-    if (desk_.wants_abort()) throw core::RunError("given up, because somebody asked for that");
+    if (commands_.wants_abort()) throw core::RunError("given up, because somebody asked for that");
     if (run::stop_signal() != 0) throw core::RunError("given up, because weir is told to end");
 }
 
@@ -240,8 +241,8 @@ std::unique_ptr<run::ControlledRun> Service::new_run() {
 }
 
 /// Everything up to the first packet. Throws core::UsageError or core::RunError; nothing stays then.
-std::unique_ptr<run::ControlledRun> Service::arm(RunHistory::Run& run) {
-    const CommandDesk::NextRun next = desk_.take_next_run();
+std::unique_ptr<run::ControlledRun> Service::arm(RunList::Run& run) {
+    const CommandQueue::NextRun next = commands_.take_next_run();
     prepared_.options().run_number = next.run_number;
     prepared_.options().duration_s = next.duration_s;
     prepared_.options().events = next.events;
@@ -254,24 +255,24 @@ std::unique_ptr<run::ControlledRun> Service::arm(RunHistory::Run& run) {
         throw core::RunError("config/without: this is no node of a cluster");
     give_up_start_if_asked();
     std::unique_ptr<run::ControlledRun> session = new_run();
-    session->open([this] { return desk_.wants_abort() || run::stop_signal() != 0; });
+    session->open([this] { return commands_.wants_abort() || run::stop_signal() != 0; });
     give_up_start_if_asked();
-    session->make({ports_.get(), telemetry_.get(), &station_});
+    session->make({ports_.get(), telemetry_.get(), &frontend_});
     give_up_start_if_asked();
     run.paths = session->final_paths();
     run.comment = next.comment;
     run.started_ns = pipeline::wall_ns();
     session->start();
-    run.number = station_.run_number();
+    run.number = frontend_.run_number();
     return session;
 }
 
 /// From arming to idle; whatever goes wrong ends there, too.
 void Service::one_run(Command by) {
     under_way_ = by;
-    desk_.set_error({});
-    move_to(after(desk_.state(), Command::start), {});
-    RunHistory::Run run;
+    commands_.set_error({});
+    move_to(after(commands_.state(), Command::start), {});
+    RunList::Run run;
     std::unique_ptr<run::ControlledRun> session;
     const auto begin = std::chrono::steady_clock::now();
     service_manager_.be_patient(true);
@@ -279,11 +280,11 @@ void Service::one_run(Command by) {
         session = arm(run);
     } catch (const std::exception& error) {
         service_manager_.be_patient(false);
-        core::say("the run could not be started: {}\n", error.what());
-        if (station_.has_run()) station_.set_run_ended("it could not be started");
-        desk_.set_error(error.what());
-        aborting_ = desk_.wants_abort();
-        happened(Happening::failed, {{"error", error.what()}});
+        core::print_stderr("the run could not be started: {}\n", error.what());
+        if (frontend_.has_run()) frontend_.set_run_ended("it could not be started");
+        commands_.set_error(error.what());
+        aborting_ = commands_.wants_abort();
+        note(RunEvent::failed, {{"error", error.what()}});
         finish_commands({}, error.what());
         return;
     }
@@ -293,39 +294,38 @@ void Service::one_run(Command by) {
     number_ = run.number;
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
-    happened(Happening::armed,
-             {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
+    note(RunEvent::armed,
+         {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
     finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
-    core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
+    core::print_stderr("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
     try {
         control(*session);
         service_manager_.be_patient(true);
         end_run(*session, run);
         service_manager_.be_patient(false);
     } catch (const std::exception& error) {  // the run is lost, not the service
-        core::say("run {} failed: {}\n", run.number, error.what());
+        core::print_stderr("run {} failed: {}\n", run.number, error.what());
         session->abort();
         session.reset();
         service_manager_.be_patient(false);
         start_next_ = false;
-        station_.set_run_ended("it failed");
-        desk_.set_error(error.what());
-        if (desk_.state() == State::running)
-            happened(Happening::ending, {{"run", run.number}, {"reason", "it failed"}});
-        if (desk_.state() == State::stopping)
-            happened(Happening::closed, {{"run", run.number}, {"error", error.what()}});
+        frontend_.set_run_ended("it failed");
+        commands_.set_error(error.what());
+        if (commands_.state() == State::running) note(RunEvent::ending, {{"run", run.number}, {"reason", "it failed"}});
+        if (commands_.state() == State::stopping)
+            note(RunEvent::closed, {{"run", run.number}, {"error", error.what()}});
         finish_commands({}, error.what());
     }
 }
 
 void Service::control(run::ControlledRun& session) {
     while (session.turn()) {
-        if (const auto command = desk_.take()) obey(session, *command);
+        if (const auto command = commands_.take()) obey(session, *command);
         // It may have gone past a command that was taken just now.
-        if (!aborting_ && desk_.wants_abort()) obey(session, Command::abort);
+        if (!aborting_ && commands_.wants_abort()) obey(session, Command::abort);
         if (run::stop_signal() != 0) service_manager_.stopping(session.stop_reason());
-        if (session.is_stopping() && desk_.state() == State::running)
-            happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
+        if (session.is_stopping() && commands_.state() == State::running)
+            note(RunEvent::ending, {{"run", number_}, {"reason", session.stop_reason()}});
         const std::string said = service_manager_.look(
             seconds(), [&] { return session.lcores(); },
             [&] { return fmt::format("run {}: {}", number_, session.line()); });
@@ -333,14 +333,14 @@ void Service::control(run::ControlledRun& session) {
         say_leftovers();
         std::this_thread::sleep_for(turn_pause);
     }
-    if (desk_.state() == State::running)
-        happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
+    if (commands_.state() == State::running)
+        note(RunEvent::ending, {{"run", number_}, {"reason", session.stop_reason()}});
 }
 
 void Service::obey(run::ControlledRun& session, Command command) {
     switch (command) {
-        case Command::start:  // the desk takes none while there is a run
-            desk_.done(command, {}, "there is a run");
+        case Command::start:  // the commands takes none while there is a run
+            commands_.done(command, {}, "there is a run");
             break;
         case Command::new_run:
             start_next_ = true;
@@ -356,16 +356,16 @@ void Service::obey(run::ControlledRun& session, Command command) {
             return;
         case Command::snapshot:
             try {
-                desk_.done(command, save_snapshot(session));
+                commands_.done(command, save_snapshot(session));
             } catch (const std::exception& error) {
-                desk_.done(command, {}, error.what());
+                commands_.done(command, {}, error.what());
             }
             break;
         case Command::flight_record:
-            desk_.done(command, session.save_recording());
+            commands_.done(command, session.save_recording());
             break;
     }
-    station_.refresh();
+    frontend_.refresh();
 }
 
 std::string Service::save_snapshot(run::ControlledRun& session) {
@@ -406,23 +406,23 @@ std::string answer_text(const nlohmann::json& report) {
 
 }  // namespace
 
-void Service::end_run(run::ControlledRun& session, RunHistory::Run& run) {
+void Service::end_run(run::ControlledRun& session, RunList::Run& run) {
     run::ControlledRun::Result result = session.finish();
     run.ended_ns = pipeline::wall_ns();
     run.paths = session.paths();
     std::erase(run.paths, std::filesystem::path());  // of sinks that write no files
     history_.add(run, result);
-    station_.set_runs(history_.json());
+    frontend_.set_runs(history_.json());
     std::string trouble = result.failure;
     if (!config_.reports.empty()) try {
             static_cast<void>(save_report(result.report, fmt::format("{}", run.number)));
         } catch (const std::exception& error) {
-            core::say("warning: {}\n", error.what());
+            core::print_stderr("warning: {}\n", error.what());
             if (trouble.empty()) trouble = error.what();
         }
-    desk_.set_error(trouble);
-    station_.set_run_ended(session.stop_reason());
-    happened(Happening::closed, history_.log_line(trouble));
+    commands_.set_error(trouble);
+    frontend_.set_run_ended(session.stop_reason());
+    note(RunEvent::closed, history_.log_line(trouble));
     // Of new_run only half is done.
     if (!start_next_)
         finish_commands(fmt::format("run {} ended: {}", run.number, answer_text(result.report)), result.failure);

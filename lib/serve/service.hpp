@@ -14,10 +14,10 @@
 #include "run/leftover_runs.hpp"
 #include "run/preparation.hpp"
 #include "run/service_manager.hpp"
-#include "serve/command_desk.hpp"
-#include "serve/run_history.hpp"
+#include "serve/command_queue.hpp"
+#include "serve/run_list.hpp"
 #include "serve/run_log.hpp"
-#include "serve/station.hpp"
+#include "serve/web_frontend.hpp"
 
 namespace weir::serve {
 
@@ -42,15 +42,15 @@ private:
     void one_run(Command by);
     [[nodiscard]] bool only_manages() const;
     [[nodiscard]] std::unique_ptr<run::ControlledRun> new_run();
-    [[nodiscard]] std::unique_ptr<run::ControlledRun> arm(RunHistory::Run& run);
+    [[nodiscard]] std::unique_ptr<run::ControlledRun> arm(RunList::Run& run);
     void give_up_start_if_asked() const;
     void control(run::ControlledRun& session);
     void obey(run::ControlledRun& session, Command command);
     [[nodiscard]] std::string save_snapshot(run::ControlledRun& session);
-    void end_run(run::ControlledRun& session, RunHistory::Run& run);
+    void end_run(run::ControlledRun& session, RunList::Run& run);
     std::string save_report(const nlohmann::json& report, const std::string& what);
     void move_to(State state, nlohmann::json more);
-    void happened(Happening what, nlohmann::json more);
+    void note(RunEvent what, nlohmann::json more);
     void refuse(Command command);
     void finish_commands(const std::string& message, const std::string& error);
     void say_leftovers();
@@ -60,9 +60,9 @@ private:
     config::ServeConfig config_;
     bool start_next_;
     RunLog log_;
-    CommandDesk desk_;
-    RunHistory history_;
-    Station station_;
+    CommandQueue commands_;
+    RunList history_;
+    WebFrontend frontend_;
     std::unique_ptr<pipeline::RunPorts> ports_;
     std::unique_ptr<observe::Telemetry> telemetry_;
     std::unique_ptr<run::LeftoverRuns> leftovers_;

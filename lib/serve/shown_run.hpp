@@ -5,7 +5,7 @@
 #include <string>
 
 #include "run/run.hpp"
-#include "serve/station.hpp"
+#include "serve/web_frontend.hpp"
 
 namespace weir::serve {
 
@@ -21,7 +21,7 @@ private:
     void describe(nlohmann::json& document) const;
 
     std::string mode_;
-    std::optional<Station> station_;
+    std::optional<WebFrontend> frontend_;
 };
 
 }  // namespace weir::serve

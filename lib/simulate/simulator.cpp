@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 #include "core/error.hpp"
 #include "wire/network.hpp"
 
@@ -217,7 +217,7 @@ SimulatorConfig completed(SimulatorConfig config, const SimulationEntry& entry, 
 }
 
 SimulatedFrames frames_of(const SimulatorConfig& given) {
-    const core::Doing doing("the data to send");
+    const core::AllocationContext allocating("the data to send");
     const SimulationEntry& entry = entry_of(given);
     const wire::FormatContext context = context_of(given, entry);
     const SimulatorConfig config = completed(given, entry, context);

@@ -7,7 +7,7 @@
 
 #include "config/reducers/pedestal.hpp"
 #include "config/reducers/sparse.hpp"
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 #include "reduce/veto/veto.hpp"
 #include "stages/bytes_encoder.hpp"
 #include "stages/mep_encoder.hpp"
@@ -45,7 +45,7 @@ void add_sources(const config::StreamConfig& stream, std::uint32_t& module, std:
 }  // namespace
 
 ReduceSetup::ReduceSetup(const config::RunConfig& config) : chain_(config.reduce) {
-    const core::Doing doing("pedestals, gains and masks");
+    const core::AllocationContext allocating("pedestals, gains and masks");
     jungfrau_ = find_reducer<config::JungfrauOptions>(chain_);
     mfp_ = find_reducer<config::MfpOptions>(chain_);
     source_count_ = config.sources.size();

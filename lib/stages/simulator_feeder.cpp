@@ -181,7 +181,7 @@ void SimulatorFeeder::run(const RunSignals& signals) {
             while (clock::now() < due && !stopped())
                 std::this_thread::sleep_until(std::min(due, clock::now() + std::chrono::milliseconds(20)));
         }
-        core::ordered_before(mbuf.get());
+        core::tsan_release(mbuf.get());
         bool sent = ::rte_ring_sp_enqueue(ring_, mbuf.get()) == 0;
         while (!sent && config_.events_per_s == 0 && !stopped()) {
             rest();

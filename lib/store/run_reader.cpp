@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/doing.hpp"
+#include "core/allocation_context.hpp"
 #include "core/error.hpp"
 #include "store/index_reader.hpp"
 #include "store/json_members.hpp"
@@ -155,7 +155,7 @@ std::optional<std::vector<IndexEntry>> RunReader::from_index(std::size_t number,
 }
 
 std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted, std::uint64_t* left_out) const {
-    const core::Doing doing("the index of a run");
+    const core::AllocationContext allocating("the index of a run");
     std::vector<IndexEntry> entries;
     for (std::size_t run = 0; run < runs_.size(); ++run) {
         std::optional<std::vector<IndexEntry>> its = from_index(run, wanted);
@@ -235,7 +235,7 @@ EventInfo RunReader::read_head(const IndexEntry& entry) const {
 }
 
 EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const {
-    const core::Doing doing("the payload of an event");
+    const core::AllocationContext allocating("the payload of an event");
     const std::size_t number = run_of(entry.segment);
     const RunContents& run = runs_[number];
     const std::uint32_t segment = entry.segment - first_segment_[number];
@@ -283,7 +283,7 @@ std::optional<EventInfo> RunReader::find(std::optional<std::uint32_t> epoch, std
 }
 
 void RunReader::read_payload(const EventInfo& event, const PayloadPlacer::Sink& sink) const {
-    const core::Doing doing("the payload of an event");
+    const core::AllocationContext allocating("the payload of an event");
     PayloadPlacer placer(event, sink);
     ScanHooks hooks;
     hooks.payload = [&](std::span<const std::byte> bytes) { placer.take(bytes); };
@@ -291,7 +291,7 @@ void RunReader::read_payload(const EventInfo& event, const PayloadPlacer::Sink& 
 }
 
 std::vector<std::byte> RunReader::payload(const EventInfo& event, std::uint32_t source) const {
-    const core::Doing doing("the payload of an event");
+    const core::AllocationContext allocating("the payload of an event");
     std::vector<std::byte> bytes;
     read_payload(event, [&](std::size_t index, std::uint64_t, std::span<const std::byte> piece) {
         if (event.sources[index].id == source) bytes.insert(bytes.end(), piece.begin(), piece.end());

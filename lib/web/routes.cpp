@@ -5,7 +5,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 
 namespace weir::web {
 
@@ -46,7 +46,7 @@ Response Routes::answer(const Request& request) const {
         if (route.method == method) try {
                 return route.handler(request);
             } catch (const std::exception& error) {
-                core::say("weir: {} {}: {}\n", request.method, request.path, error.what());
+                core::print_stderr("weir: {} {}: {}\n", request.method, request.path, error.what());
                 return error_response(500, error.what());
             }
         if (there.find(route.method) == std::string::npos) there += (there.empty() ? "" : ", ") + route.method;

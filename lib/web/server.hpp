@@ -27,7 +27,7 @@ namespace weir::web {
 ///     routes.add("GET", "/metrics", [&](const web::Request&) { return web::text_response(..., "text/plain"); });
 ///     web::Server server({.listen = serve.listen, .sockets = {socket}, .limits = {.connections = serve.connections},
 ///                         .guard = &guard, .feeds = {&feed}}, std::move(routes));
-///     core::say("watch at {}\n", server.urls().front());
+///     core::print_stderr("watch at {}\n", server.urls().front());
 ///
 /// Handlers are called by a thread for each address that is listened at, so by several at a time, and must not block.
 /// These threads get the CPUs of the one that makes the server. What handlers use must outlive it.

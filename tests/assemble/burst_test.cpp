@@ -71,7 +71,7 @@ protected:
             if (descriptor.kind != Descriptor::Kind::deliver) continue;
             numbers.push_back(descriptor.number);
             EXPECT_EQ(descriptor.message->received_bytes, total);
-            packets_.settle(PacketCounter::placed, descriptor.message->packets);
+            packets_.account(PacketCounter::placed, descriptor.message->packets);
             table_->execute({Command::Kind::recycle, 0, 0, descriptor.message}, 1);
         }
         table_->consume_pending(static_cast<std::uint32_t>(table_->pending().size()));

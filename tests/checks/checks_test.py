@@ -182,7 +182,7 @@ class Tidy(Tree):
             self.assertEqual(tidy.check_text("app/x.cpp", call + "\n"), [])
         for call in ('std::fprintf(stderr, "x");', 'fmt::print(stderr, "x");', "std::cerr << 1;", 'perror("x");'):
             self.expect("lib/core/x.cpp", call + "\n", "does not print")
-            self.expect("app/x.cpp", call + "\n", "core::say")
+            self.expect("app/x.cpp", call + "\n", "core::print_stderr")
         self.assertEqual(tidy.check_text("lib/core/x.cpp", '// printf("x")\nsnprintf(b, 3, "printf(");\n'), [])
 
     def test_paths_of_one_machine(self):

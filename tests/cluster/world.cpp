@@ -331,7 +331,7 @@ void World::depart(Life& life) {
     }
 }
 
-/// A builder is told to go, in order: see fabric::Member.
+/// A builder is told to go, in order: see fabric::ClusterThread.
 void World::drain(NodeId node) {
     Life* const life = nodes_[node].get();
     if (life == nullptr || life->has_left) return;

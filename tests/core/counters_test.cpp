@@ -21,8 +21,8 @@ TEST(Tally, AddsAndReads) {
 TEST(Tally, SettlesWhatWasInFlight) {
     Tally<Fate> tally;
     tally.add(Fate::in_flight, 10);
-    tally.settle(Fate::placed, 7);
-    tally.settle(Fate::late, 3);
+    tally.account(Fate::placed, 7);
+    tally.account(Fate::late, 3);
     EXPECT_EQ(tally.get(Fate::in_flight), 0u);
     EXPECT_EQ(tally.get(Fate::placed), 7u);
     EXPECT_EQ(tally.get(Fate::late), 3u);
@@ -33,7 +33,7 @@ TEST(Tally, WrapsSoThatOnlyTheSumOverLcoresMatters) {
     Tally<Fate> receiver;
     Tally<Fate> builder;
     receiver.add(Fate::in_flight, 5);
-    builder.settle(Fate::placed, 5);
+    builder.account(Fate::placed, 5);
     EXPECT_EQ(receiver.get(Fate::in_flight) + builder.get(Fate::in_flight), 0u);
     EXPECT_EQ(receiver.get(Fate::placed) + builder.get(Fate::placed), 5u);
 }

@@ -1,5 +1,5 @@
 #include "fabric/ucx_network.hpp"
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -1035,12 +1035,12 @@ TEST_F(UcxNetworkTest, AMemberWhoseClockIsBehindComesBackAllTheSame) {
     constexpr Incarnation later = 1U << 31U;  // of years to come
     for (const NodeId returns : {NodeId{0}, NodeId{1}}) {
         std::deque<Member> members = one_that_has_seen(addresses, returns, later);
-        fabric::Member::Config config{.network = config_of(addresses, returns)};
+        fabric::ClusterThread::Config config{.network = config_of(addresses, returns)};
         config.settings.nodes = 2;
         config.settings.readouts.insert(returns);
         config.settings.builders.insert(1 - returns);
         config.settings.managers.insert(1 - returns);
-        fabric::Member back(config);
+        fabric::ClusterThread back(config);
         back.start();
         const std::string up = "up " + std::to_string(returns) + "." + std::to_string(later + 1);
         EXPECT_TRUE(wait_until(members, [&] { return members[0].witness.has_logged(up); })) << returns;

@@ -130,7 +130,7 @@ void read_out(assemble::MessageTable& table, wire::PacketTally& packets) {
             for (std::uint32_t i = 0; i < ref.bytes; ++i) sum += std::to_integer<std::uint64_t>(ref.data[i]);
         });
         if (bytes != in_ranges || sum > 255 * bytes || (message.complete && bytes != message.total)) std::abort();
-        packets.settle(wire::PacketCounter::placed, message.packets);
+        packets.account(wire::PacketCounter::placed, message.packets);
         table.execute({.kind = assemble::Command::Kind::recycle, .message = &message}, 0);
     }
     table.end_burst();

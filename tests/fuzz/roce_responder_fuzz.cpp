@@ -131,7 +131,7 @@ void read_out(assemble::MessageTable& table, wire::PacketTally& packets) {
         table.consume_pending(1);
         if (descriptor.kind != assemble::Descriptor::Kind::deliver) continue;
         assemble::Message& message = *descriptor.message;
-        packets.settle(PacketCounter::placed, message.packets);
+        packets.account(PacketCounter::placed, message.packets);
         table.execute({.kind = assemble::Command::Kind::recycle, .message = &message}, 0);
     }
     table.end_burst();

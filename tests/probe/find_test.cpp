@@ -13,7 +13,7 @@
 #include "probe/proposal.hpp"
 #include "probe/shipped_formats.hpp"
 #include "source_root.hpp"
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::probe {
 namespace {

@@ -41,7 +41,7 @@ public:
         if (stop != nullptr && static_cast<int>(sent.size()) >= stop_after) *stop = true;
         return {taken, false, false};
     }
-    void settle() override {
+    void wait_until_reachable() override {
         EXPECT_EQ(sent.size(), 1U);
         if (nobody_there) throw core::RunError("nobody there");
     }

@@ -57,7 +57,7 @@ public:
         return out;
     }
     void give_back(assemble::Message& message) {
-        packets.settle(C::placed, message.packets);
+        packets.account(C::placed, message.packets);
         table_.execute({.kind = assemble::Command::Kind::recycle, .message = &message}, now);
     }
 

@@ -149,7 +149,7 @@ public:
             table_.consume_pending(1);
             if (descriptor.kind != assemble::Descriptor::Kind::deliver) continue;
             read(*descriptor.message);
-            packets.settle(PacketCounter::placed, descriptor.message->packets);
+            packets.account(PacketCounter::placed, descriptor.message->packets);
             messages.add(assemble::MessageCounter::delivered);
             table_.execute({.kind = assemble::Command::Kind::recycle, .message = descriptor.message}, now);
         }

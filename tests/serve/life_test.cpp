@@ -12,7 +12,7 @@ namespace weir::serve {
 namespace {
 
 constexpr std::array all_states{State::idle, State::arming, State::running, State::stopping};
-constexpr std::array all_happenings{Happening::armed, Happening::failed, Happening::ending, Happening::closed};
+constexpr std::array all_events{RunEvent::armed, RunEvent::failed, RunEvent::ending, RunEvent::closed};
 
 TEST(Life, CommandsAreAllowedWhereTheyMeanSomething) {
     using enum Command;
@@ -41,25 +41,24 @@ TEST(Life, CommandsLeadWhereTheTableSays) {
 }
 
 TEST(Life, WhatHappensLeadsWhereTheTableSaysAndNowhereElse) {
-    const auto expected = [](State state, Happening happening) -> std::optional<State> {
-        if (state == State::arming && happening == Happening::armed) return State::running;
-        if (state == State::arming && happening == Happening::failed) return State::idle;
-        if (state == State::running && happening == Happening::ending) return State::stopping;
-        if (state == State::stopping && happening == Happening::ending) return State::stopping;
-        if (state == State::stopping && happening == Happening::closed) return State::idle;
+    const auto expected = [](State state, RunEvent event) -> std::optional<State> {
+        if (state == State::arming && event == RunEvent::armed) return State::running;
+        if (state == State::arming && event == RunEvent::failed) return State::idle;
+        if (state == State::running && event == RunEvent::ending) return State::stopping;
+        if (state == State::stopping && event == RunEvent::ending) return State::stopping;
+        if (state == State::stopping && event == RunEvent::closed) return State::idle;
         return std::nullopt;
     };
     for (const State state : all_states)
-        for (const Happening happening : all_happenings)
-            EXPECT_EQ(after(state, happening), expected(state, happening))
-                << name_of(state) << " " << static_cast<int>(happening);
+        for (const RunEvent event : all_events)
+            EXPECT_EQ(after(state, event), expected(state, event)) << name_of(state) << " " << static_cast<int>(event);
 }
 
 TEST(Life, EveryStateIsLeftInTheEnd) {
     // From each state idle is reached, whatever is asked for: nothing has to be killed.
     for (State state : all_states) {
-        for (const Happening happening : {Happening::armed, Happening::ending, Happening::closed})
-            state = after(state, happening).value_or(state);
+        for (const RunEvent event : {RunEvent::armed, RunEvent::ending, RunEvent::closed})
+            state = after(state, event).value_or(state);
         EXPECT_EQ(state, State::idle);
     }
 }

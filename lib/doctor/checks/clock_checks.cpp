@@ -13,7 +13,7 @@ namespace {
 /// Read without a system call.
 constexpr std::array quick_sources{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"};
 
-std::vector<Finding> check_clock_source(const Case& subject) {
+std::vector<Finding> check_clock_source(const CheckInput& subject) {
     const HostFacts& host = subject.host;
     Finding finding{.wanted = "tsc (in a virtual machine also kvm-clock and Hyper-V's)",
                     .why = "weir counts time by the TSC, and the kernel does not trust it when it takes another one"};
@@ -35,7 +35,7 @@ std::vector<Finding> check_clock_source(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_clock_sync(const Case& subject) {
+std::vector<Finding> check_clock_sync(const CheckInput& subject) {
     const auto& sync = subject.host.clock_sync;
     Finding finding{.wanted = "a clock that is kept in step (NTP, PTP)",
                     .why = "arrival times are UNIX times: those of several machines can be compared only then"};

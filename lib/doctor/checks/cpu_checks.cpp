@@ -12,7 +12,7 @@ namespace weir::doctor {
 namespace {
 
 /// CPUs that lcores are bound to; empty where they float.
-std::vector<std::uint32_t> bound_cpus(const Case& subject) {
+std::vector<std::uint32_t> bound_cpus(const CheckInput& subject) {
     if (subject.run == nullptr || !subject.run->plan->pin) return {};
     return subject.run->plan->placement.lcores();
 }
@@ -25,7 +25,8 @@ bool among_cpus(const std::vector<std::uint32_t>& list, std::uint32_t cpu) {
     return std::ranges::find(list, cpu) != list.end();
 }
 
-std::vector<std::uint32_t> isolated_of(const Case& subject, const std::vector<std::uint32_t>& cpus, bool isolated) {
+std::vector<std::uint32_t> isolated_of(const CheckInput& subject, const std::vector<std::uint32_t>& cpus,
+                                       bool isolated) {
     std::vector<std::uint32_t> some;
     for (const std::uint32_t id : cpus)
         if (const port::Cpu* cpu = subject.host.topology.find(id); cpu != nullptr && cpu->isolated == isolated)
@@ -34,14 +35,14 @@ std::vector<std::uint32_t> isolated_of(const Case& subject, const std::vector<st
 }
 
 /// CPUs that no lcore has.
-std::vector<std::uint32_t> other_cpus(const Case& subject, const std::vector<std::uint32_t>& lcores) {
+std::vector<std::uint32_t> other_cpus(const CheckInput& subject, const std::vector<std::uint32_t>& lcores) {
     std::vector<std::uint32_t> others;
     for (const port::Cpu& cpu : subject.host.topology.cpus)
         if (!among_cpus(lcores, cpu.id) && !cpu.isolated) others.push_back(cpu.id);
     return others;
 }
 
-std::vector<Finding> check_isolation(const Case& subject) {
+std::vector<Finding> check_isolation(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     const std::vector<std::uint32_t> lcores = bound_cpus(subject);
     Finding finding{.wanted = "lcores on isolated CPUs, without a timer tick",
@@ -73,7 +74,7 @@ std::vector<Finding> check_isolation(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_tasks(const Case& subject) {
+std::vector<Finding> check_tasks(const CheckInput& subject) {
     const std::vector<std::uint32_t> lcores = bound_cpus(subject);
     if (lcores.empty()) return {};
     Finding finding{.about = lcore_words(lcores),
@@ -112,7 +113,7 @@ std::vector<Finding> check_tasks(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_smt(const Case& subject) {
+std::vector<Finding> check_smt(const CheckInput& subject) {
     const std::vector<std::uint32_t> lcores = bound_cpus(subject);
     if (lcores.empty()) return {};
     std::vector<std::uint32_t> together;  // lcores that share a core with another lcore
@@ -147,7 +148,7 @@ std::vector<Finding> check_smt(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_interrupts(const Case& subject) {
+std::vector<Finding> check_interrupts(const CheckInput& subject) {
     const std::vector<std::uint32_t> lcores = bound_cpus(subject);
     if (lcores.empty()) return {};
     Finding finding{.about = lcore_words(lcores),

@@ -8,16 +8,16 @@ namespace weir::doctor {
 namespace {
 
 /// What reducers leave of the rate is not known in advance.
-bool reduces(const Case& subject) {
+bool reduces(const CheckInput& subject) {
     return subject.run != nullptr && !subject.run->config->reduce.empty();
 }
 
 /// Several sinks each get everything.
-double expected_bytes_per_s(const Case& subject) {
+double expected_bytes_per_s(const CheckInput& subject) {
     return subject.load.bytes_per_s();
 }
 
-std::vector<Finding> check_disk_rate(const Case& subject) {
+std::vector<Finding> check_disk_rate(const CheckInput& subject) {
     std::vector<Finding> findings;
     for (const DiskFacts& disk : subject.host.disks) {
         if (!disk.exists) continue;
@@ -57,7 +57,7 @@ std::string lasting_text(double seconds) {
     return fmt::format("{:.0f} days", seconds / (24 * hour));
 }
 
-std::vector<Finding> check_disk_space(const Case& subject) {
+std::vector<Finding> check_disk_space(const CheckInput& subject) {
     constexpr double shift_s = 8 * 3600;
     std::vector<Finding> findings;
     for (const DiskFacts& disk : subject.host.disks) {

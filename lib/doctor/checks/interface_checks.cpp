@@ -19,7 +19,7 @@ struct OnInterface {
 };
 
 /// Ports that sit on an interface of the kernel that others make.
-std::vector<OnInterface> ports_on_interfaces(const Case& subject) {
+std::vector<OnInterface> ports_on_interfaces(const CheckInput& subject) {
     std::vector<OnInterface> found;
     if (subject.run == nullptr) return found;
     const auto& ports = subject.run->config->ports;
@@ -35,7 +35,7 @@ std::vector<OnInterface> ports_on_interfaces(const Case& subject) {
 }
 
 /// The longest packet that a stream of this port is known to send, Ethernet header included; 0: not known.
-std::uint32_t longest_frame(const Case& subject, std::uint32_t port) {
+std::uint32_t longest_frame(const CheckInput& subject, std::uint32_t port) {
     constexpr std::uint32_t udp_ipv4_ethernet = 8 + 20 + 14;
     std::uint32_t longest = 0;
     const PlannedRun& run = *subject.run;
@@ -54,7 +54,7 @@ std::string about_port(const config::PortConfig& port, const std::string& interf
     return fmt::format("port {}, {}", port.name, interface);
 }
 
-Finding judge_mtu(const Case& subject, const OnInterface& on, Finding finding) {
+Finding judge_mtu(const CheckInput& subject, const OnInterface& on, Finding finding) {
     const std::uint32_t mtu = *on.facts->mtu;
     constexpr std::uint32_t ethernet_header = 14;
     const std::uint32_t longest = longest_frame(subject, on.index);
@@ -79,7 +79,7 @@ Finding judge_mtu(const Case& subject, const OnInterface& on, Finding finding) {
     return with_fix(std::move(finding), steps, "the next boot");
 }
 
-Finding interface_of_port(const Case& subject, const OnInterface& on) {
+Finding interface_of_port(const CheckInput& subject, const OnInterface& on) {
     Finding finding{.about = about_port(*on.port, on.facts->name),
                     .found = "up",
                     .wanted = fmt::format("up, with an MTU of {} or more", on.port->mtu),
@@ -107,7 +107,7 @@ Finding interface_of_port(const Case& subject, const OnInterface& on) {
     return judge_mtu(subject, on, std::move(finding));
 }
 
-std::vector<Finding> check_interface(const Case& subject) {
+std::vector<Finding> check_interface(const CheckInput& subject) {
     std::vector<Finding> findings;
     for (const OnInterface& on : ports_on_interfaces(subject)) findings.push_back(interface_of_port(subject, on));
     return findings;
@@ -115,7 +115,7 @@ std::vector<Finding> check_interface(const Case& subject) {
 
 /// A port's device has arguments that bound the length of a frame; net_af_packet and net_memif cut or corrupt silently.
 /// The configuration is checked against the port's own mtu when it is read; this is about what the streams send.
-std::vector<Finding> check_frame_room(const Case& subject) {
+std::vector<Finding> check_frame_room(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     std::vector<Finding> findings;
     for (std::uint32_t index = 0; index < subject.run->config->ports.size(); ++index) {
@@ -145,7 +145,7 @@ std::vector<Finding> check_frame_room(const Case& subject) {
     return findings;
 }
 
-std::vector<Finding> check_offloads(const Case& subject) {
+std::vector<Finding> check_offloads(const CheckInput& subject) {
     std::vector<Finding> findings;
     for (const OnInterface& on : ports_on_interfaces(subject)) {
         if (!on.facts->exists) continue;
@@ -173,7 +173,7 @@ std::vector<Finding> check_offloads(const Case& subject) {
     return findings;
 }
 
-std::vector<Finding> check_kernel_backlog(const Case& subject) {
+std::vector<Finding> check_kernel_backlog(const CheckInput& subject) {
     constexpr std::uint64_t backlog_wanted = 10000;
     if (ports_on_interfaces(subject).empty()) return {};
     const HostFacts& host = subject.host;
@@ -197,7 +197,7 @@ std::vector<Finding> check_kernel_backlog(const Case& subject) {
 }
 
 /// weir has no kernel socket on the way of the data; programs that people compare it with do.
-std::vector<Finding> check_socket_buffer(const Case& subject) {
+std::vector<Finding> check_socket_buffer(const CheckInput& subject) {
     constexpr std::uint64_t wanted = std::uint64_t{32} << 20U;
     if (subject.run != nullptr) return {};
     const auto& most = subject.host.receive_buffer_max;

@@ -7,7 +7,7 @@ namespace weir::doctor {
 
 namespace {
 
-std::vector<Finding> check_cores(const Case& subject) {
+std::vector<Finding> check_cores(const CheckInput& subject) {
     if (!subject.load.known()) return {};
     const double timeout_ms = subject.run != nullptr ? subject.run->config->events.timeout_ms : 500;
     const Size size = size_for(subject.load, timeout_ms);
@@ -37,7 +37,7 @@ std::vector<Finding> check_cores(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_memory_bandwidth(const Case& subject) {
+std::vector<Finding> check_memory_bandwidth(const CheckInput& subject) {
     if (!subject.load.known()) return {};
     constexpr double usable = 0.5;
     const Size size = size_for(subject.load);

@@ -19,7 +19,7 @@ std::uint64_t whole_mib(std::uint64_t bytes) {
     return (bytes + mib_bytes - 1) / mib_bytes;
 }
 
-bool has_pci(const Case& subject) {
+bool has_pci(const CheckInput& subject) {
     return subject.run != nullptr && std::ranges::any_of(subject.run->config->ports, [](const auto& port) {
                return config::is_pci_address(port.device);
            });
@@ -35,7 +35,7 @@ std::string hugepages_file(const HostFacts& host, int node, std::uint32_t page_k
 constexpr std::uint64_t slack_bytes = 64 * mib_bytes;
 
 /// Of one node. `enough_in_all`: the machine has the pages, if elsewhere.
-Finding hugepages_of_node(const Case& subject, int node, std::uint64_t wanted, bool enough_in_all) {
+Finding hugepages_of_node(const CheckInput& subject, int node, std::uint64_t wanted, bool enough_in_all) {
     const HostFacts& host = subject.host;
     std::uint64_t free = 0;
     const HugePages* smallest = nullptr;
@@ -62,7 +62,7 @@ Finding hugepages_of_node(const Case& subject, int node, std::uint64_t wanted, b
                     {write_to(hugepages_file(host, node, smallest->page_kib), std::to_string(pages))}, "the next boot");
 }
 
-std::vector<Finding> check_hugepages(const Case& subject) {
+std::vector<Finding> check_hugepages(const CheckInput& subject) {
     if (!has_pci(subject)) return {};
     const HostFacts& host = subject.host;
     if (host.hugepages.empty())
@@ -83,7 +83,7 @@ std::vector<Finding> check_hugepages(const Case& subject) {
     return findings;
 }
 
-std::vector<Finding> check_hugetlbfs(const Case& subject) {
+std::vector<Finding> check_hugetlbfs(const CheckInput& subject) {
     if (!has_pci(subject)) return {};
     const HostFacts& host = subject.host;
     Finding finding{.wanted = "a mount of type hugetlbfs", .why = "DPDK takes hugepages from files there"};
@@ -106,7 +106,7 @@ std::vector<Finding> check_hugetlbfs(const Case& subject) {
         "the next boot")};
 }
 
-std::vector<Finding> check_dpdk_service(const Case& subject) {
+std::vector<Finding> check_dpdk_service(const CheckInput& subject) {
     if (!has_pci(subject)) return {};
     const auto& service = subject.host.dpdk_service;
     Finding finding{.wanted = "dpdk.service off", .why = "Debian's dpdk.service frees hugepages at boot"};
@@ -130,7 +130,7 @@ std::vector<Finding> check_dpdk_service(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_memory(const Case& subject) {
+std::vector<Finding> check_memory(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     const plan::MemoryNeed& need = subject.run->plan->memory;
     const port::FreeMemory& free = subject.host.memory;
@@ -158,7 +158,7 @@ std::uint64_t event_room(const plan::Plan& plan, std::uint32_t payload) {
     return buffers * plan.room_bytes + std::uint64_t{plan.copies.cells} * plan.rx.size() * plan.copies.cell_bytes;
 }
 
-std::vector<Finding> check_event_memory(const Case& subject) {
+std::vector<Finding> check_event_memory(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     const PlannedRun& run = *subject.run;
     std::uint64_t event = 0;
@@ -198,7 +198,7 @@ std::vector<Finding> check_event_memory(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_memlock(const Case& subject) {
+std::vector<Finding> check_memlock(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     const HostFacts& host = subject.host;
     Finding finding{.wanted = "the memory of the run may be locked",
@@ -222,7 +222,7 @@ std::vector<Finding> check_memlock(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_open_files(const Case& subject) {
+std::vector<Finding> check_open_files(const CheckInput& subject) {
     if (subject.run == nullptr) return {};
     const HostFacts& host = subject.host;
     constexpr std::uint64_t of_the_rest = 256;  // sinks, devices, sockets

@@ -12,7 +12,7 @@ namespace weir::doctor {
 
 namespace {
 
-const config::PortConfig* port_of(const Case& subject, const PciFacts& device) {
+const config::PortConfig* port_of(const CheckInput& subject, const PciFacts& device) {
     if (subject.run == nullptr) return nullptr;
     for (const config::PortConfig& port : subject.run->config->ports)
         if (config::is_pci_address(port.device) && port::full_pci_address(port.devargs()) == device.address)
@@ -20,7 +20,7 @@ const config::PortConfig* port_of(const Case& subject, const PciFacts& device) {
     return nullptr;
 }
 
-std::string name_of_device(const Case& subject, const PciFacts& device) {
+std::string name_of_device(const CheckInput& subject, const PciFacts& device) {
     const config::PortConfig* port = port_of(subject, device);
     return port != nullptr ? fmt::format("port {}, {}", port->name, device.address) : device.address;
 }
@@ -40,7 +40,7 @@ std::vector<Step> binding(const HostFacts& host, const PciFacts& device) {
     return steps;
 }
 
-Finding driver_of_device(const Case& subject, const PciFacts& device) {
+Finding driver_of_device(const CheckInput& subject, const PciFacts& device) {
     const HostFacts& host = subject.host;
     Finding finding{.about = name_of_device(subject, device),
                     .found = device.driver.empty() ? "no driver" : "driver " + device.driver,
@@ -72,7 +72,7 @@ Finding driver_of_device(const Case& subject, const PciFacts& device) {
     return finding;
 }
 
-std::vector<Finding> check_driver(const Case& subject) {
+std::vector<Finding> check_driver(const CheckInput& subject) {
     std::vector<Finding> findings;
     for (const PciFacts& device : subject.host.pci) findings.push_back(driver_of_device(subject, device));
     return findings;
@@ -84,7 +84,7 @@ std::string iommu_words(const HostFacts& host) {
     return line.find("intel_iommu=on") != std::string::npos ? "iommu=pt" : "intel_iommu=on iommu=pt (AMD: iommu=pt)";
 }
 
-std::vector<Finding> check_iommu(const Case& subject) {
+std::vector<Finding> check_iommu(const CheckInput& subject) {
     const HostFacts& host = subject.host;
     std::vector<Finding> findings;
     for (const PciFacts& device : host.pci) {
@@ -119,7 +119,7 @@ std::string link_words(const PciLink& link) {
 }
 
 /// What the port's own link can bring, as far as anybody says.
-double port_gbps(const Case& subject, const PciFacts& device) {
+double port_gbps(const CheckInput& subject, const PciFacts& device) {
     constexpr double mega = 1000;
     double gbps = 0;
     for (const InterfaceFacts& interface : subject.host.interfaces)
@@ -132,7 +132,7 @@ double port_gbps(const Case& subject, const PciFacts& device) {
     return gbps;
 }
 
-Finding link_of_device(const Case& subject, const PciFacts& device) {
+Finding link_of_device(const CheckInput& subject, const PciFacts& device) {
     Finding finding{.about = name_of_device(subject, device),
                     .wanted = "the widest and fastest link that card and slot can have",
                     .why = "every packet crosses it, and what does not fit is lost in the card"};
@@ -171,14 +171,14 @@ Finding link_of_device(const Case& subject, const PciFacts& device) {
     return finding;
 }
 
-std::vector<Finding> check_pcie_link(const Case& subject) {
+std::vector<Finding> check_pcie_link(const CheckInput& subject) {
     std::vector<Finding> findings;
     for (const PciFacts& device : subject.host.pci)
         if (device.present) findings.push_back(link_of_device(subject, device));
     return findings;
 }
 
-std::vector<Finding> check_pcie_sizes(const Case& subject) {
+std::vector<Finding> check_pcie_sizes(const CheckInput& subject) {
     constexpr std::uint32_t request_wanted = 512;
     constexpr std::uint32_t payload_wanted = 256;
     std::vector<Finding> findings;
@@ -213,7 +213,7 @@ std::vector<Finding> check_pcie_sizes(const Case& subject) {
 }
 
 /// Of one port: the rx lcores that poll it, and where they are.
-Finding numa_of_port(const Case& subject, std::uint32_t index, int node) {
+Finding numa_of_port(const CheckInput& subject, std::uint32_t index, int node) {
     const plan::Plan& plan = *subject.run->plan;
     std::set<std::uint32_t> far;
     std::set<std::uint32_t> all;
@@ -239,7 +239,7 @@ Finding numa_of_port(const Case& subject, std::uint32_t index, int node) {
     return finding;
 }
 
-std::vector<Finding> check_numa(const Case& subject) {
+std::vector<Finding> check_numa(const CheckInput& subject) {
     if (subject.run == nullptr || !subject.run->plan->pin || subject.host.topology.nodes.size() < 2) return {};
     const plan::Plan& plan = *subject.run->plan;
     std::vector<Finding> findings;

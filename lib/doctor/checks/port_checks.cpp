@@ -9,7 +9,7 @@ namespace weir::doctor {
 
 namespace {
 
-const config::PortConfig* named_port(const Case& subject, const std::string& name) {
+const config::PortConfig* named_port(const CheckInput& subject, const std::string& name) {
     if (subject.run == nullptr) return nullptr;
     const auto& ports = subject.run->config->ports;
     const auto found = std::ranges::find(ports, name, &config::PortConfig::name);
@@ -19,7 +19,7 @@ const config::PortConfig* named_port(const Case& subject, const std::string& nam
 /// One finding for each device that was opened; one that says why none was.
 /// `say_why_not`: of those that were not opened, too; one check is enough.
 template <class Judge>
-std::vector<Finding> for_each_device(const Case& subject, const std::string& wanted, bool say_why_not,
+std::vector<Finding> for_each_device(const CheckInput& subject, const std::string& wanted, bool say_why_not,
                                      const Judge& judge_device) {
     if (subject.run == nullptr) return {};
     const auto& devices = subject.host.devices;
@@ -40,7 +40,7 @@ std::vector<Finding> for_each_device(const Case& subject, const std::string& wan
     return findings;
 }
 
-Finding link_of_port(const Case& subject, const DeviceFacts& device, const config::PortConfig& port) {
+Finding link_of_port(const CheckInput& subject, const DeviceFacts& device, const config::PortConfig& port) {
     Finding finding{.about = "port " + device.port,
                     .wanted = fmt::format("a link, and an MTU of {}", port.mtu),
                     .why = "nothing comes without a link, and longer frames are dropped by the device"};
@@ -67,7 +67,7 @@ Finding link_of_port(const Case& subject, const DeviceFacts& device, const confi
     return finding;
 }
 
-std::vector<Finding> check_link(const Case& subject) {
+std::vector<Finding> check_link(const CheckInput& subject) {
     return for_each_device(subject, "a link, and the port's MTU", true,
                            [&](const DeviceFacts& device, const config::PortConfig& port, auto& findings) {
                                findings.push_back(link_of_port(subject, device, port));
@@ -76,7 +76,7 @@ std::vector<Finding> check_link(const Case& subject) {
 
 constexpr double pause_us_wanted = 100;  // an lcore's longest turn, with room to spare
 
-Finding ring_of_port(const Case& subject, const DeviceFacts& device, const config::PortConfig& port) {
+Finding ring_of_port(const CheckInput& subject, const DeviceFacts& device, const config::PortConfig& port) {
     const double packet = subject.load.packet_bytes > 0 ? subject.load.packet_bytes : port.mtu;
     const double rate = subject.load.known() ? subject.load.bits_per_s : device.mbps * 1e6;
     Finding finding{
@@ -103,7 +103,7 @@ Finding ring_of_port(const Case& subject, const DeviceFacts& device, const confi
 }
 
 /// The ring of a kernel interface, in front of af_packet and af_xdp.
-void rings_of_interfaces(const Case& subject, std::vector<Finding>& findings) {
+void rings_of_interfaces(const CheckInput& subject, std::vector<Finding>& findings) {
     for (const InterfaceFacts& interface : subject.host.interfaces) {
         // Virtual interfaces have none.
         if (!interface.exists || !interface.ring || interface.ring->second == 0) continue;
@@ -124,7 +124,7 @@ void rings_of_interfaces(const Case& subject, std::vector<Finding>& findings) {
     }
 }
 
-std::vector<Finding> check_ring(const Case& subject) {
+std::vector<Finding> check_ring(const CheckInput& subject) {
     std::vector<Finding> findings =
         for_each_device(subject, "a receive ring for a pause of 100 us", false,
                         [&](const DeviceFacts& device, const config::PortConfig& port, auto& all) {
@@ -135,7 +135,7 @@ std::vector<Finding> check_ring(const Case& subject) {
     return findings;
 }
 
-std::vector<Finding> check_pause(const Case& subject) {
+std::vector<Finding> check_pause(const CheckInput& subject) {
     return for_each_device(
         subject, "no pause frames", false, [](const DeviceFacts& device, const config::PortConfig&, auto& findings) {
             Finding finding{
@@ -194,7 +194,7 @@ Finding rule_finding(const DeviceFacts& device, const RuleOutcome& rule) {
     return finding;
 }
 
-std::vector<Finding> check_flow_rules(const Case& subject) {
+std::vector<Finding> check_flow_rules(const CheckInput& subject) {
     return for_each_device(subject, "rules that the device does", false,
                            [](const DeviceFacts& device, const config::PortConfig&, auto& findings) {
                                if (!device.rules) {

@@ -11,7 +11,7 @@ namespace weir::doctor {
 namespace {
 
 /// Power management of the CPUs that lcores are bound to; of all where there is no run, or lcores float.
-std::vector<const CpuPower*> powers_of(const Case& subject) {
+std::vector<const CpuPower*> powers_of(const CheckInput& subject) {
     std::vector<const CpuPower*> some;
     const bool bound = subject.run != nullptr && subject.run->plan->pin;
     const std::vector<std::uint32_t> lcores =
@@ -21,7 +21,7 @@ std::vector<const CpuPower*> powers_of(const Case& subject) {
     return some;
 }
 
-std::vector<Finding> check_governor(const Case& subject) {
+std::vector<Finding> check_governor(const CheckInput& subject) {
     const auto powers = powers_of(subject);
     Finding finding{.wanted = "governor performance",
                     .why = "a CPU that has been slowed down takes milliseconds to become fast again"};
@@ -52,7 +52,7 @@ std::vector<Finding> check_governor(const Case& subject) {
     return {with_fix(std::move(finding), std::move(steps), "the next boot")};
 }
 
-std::vector<Finding> check_turbo(const Case& subject) {
+std::vector<Finding> check_turbo(const CheckInput& subject) {
     const HostFacts& host = subject.host;
     Finding finding{.found = "on", .wanted = "on", .why = "lcores are as fast as the CPU can be"};
     if (!host.turbo) {
@@ -72,7 +72,7 @@ std::vector<Finding> check_turbo(const Case& subject) {
     return {finding};
 }
 
-std::vector<Finding> check_idle_states(const Case& subject) {
+std::vector<Finding> check_idle_states(const CheckInput& subject) {
     constexpr std::uint32_t latency_us_max = 10;
     if (subject.run == nullptr) return {};
     const auto powers = powers_of(subject);

@@ -47,7 +47,7 @@ Listener::Listener(const Config& config, MessageTable& table, wire::PacketTally&
 
 void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     const std::uint32_t source = connections_.slot_of(source_id);
-    settle(stretches_[source]);
+    note_psns(stretches_[source]);
     add_one(source, packet, buffer, now);
 }
 
@@ -132,7 +132,7 @@ void Listener::add_burst(const Arrivals& burst) noexcept {
         }
         // Counted before anything can become of them.
         table_.took(std::exchange(placed, 0));
-        settle(stretch);
+        note_psns(stretch);
         if (!add_regular(source, packet, burst.buffers[i], now)) add_one(source, packet, burst.buffers[i], now);
         begin_stretch(stretch, source, packet);
         roomy = table_.has_room(count - i - 1);
@@ -174,7 +174,7 @@ void Listener::begin_stretch(Stretch& stretch, std::uint32_t source, const RoceP
 
 /// Its packets are noted as `add_regular` would have done it, and it ends. Whoever looks at a connection, or changes
 /// it, does so after this.
-void Listener::settle(Stretch& stretch) noexcept {
+void Listener::note_psns(Stretch& stretch) noexcept {
     stretch.psn = Stretch::nobody;
     const std::uint32_t taken = std::exchange(stretch.taken, std::uint8_t{0});
     if (taken == 0) return;
@@ -185,8 +185,8 @@ void Listener::settle(Stretch& stretch) noexcept {
     connections_.heard_of(connection, stretch.last_ns);
 }
 
-void Listener::settle_all() noexcept {
-    for (Stretch& stretch : stretches_) settle(stretch);
+void Listener::note_all_psns() noexcept {
+    for (Stretch& stretch : stretches_) note_psns(stretch);
 }
 
 /// The way of the next MIDDLE or LAST of a message whose beginning is here. False: it is odd, or of another connection
@@ -214,7 +214,7 @@ bool Listener::add_regular(std::uint32_t source, const RocePacket& packet, void*
 Connection& Listener::connection_of(std::uint32_t source, const RocePacket& packet, TimeNs now) noexcept {
     if (Connection* known = connections_.find(source, packet, now); known != nullptr) [[likely]]
         return *known;
-    settle_all();  // who has been silent for longest, and what is to be closed
+    note_all_psns();  // who has been silent for longest, and what is to be closed
     Connection& connection = connections_.place_for(source);
     closing_.close_all(connection, now);
     connections_.connect(connection, source, packet, now);
@@ -324,7 +324,7 @@ void Listener::start_era(Connection& connection, Psn psn, TimeNs now) noexcept {
 
 void Listener::note(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
     const std::uint32_t source = connections_.slot_of(source_id);
-    settle(stretches_[source]);
+    note_psns(stretches_[source]);
     Connection& connection = connection_of(source, packet, now);
     connection.account.add(packet.psn, connections_.counts_of(connection));
 }
@@ -342,7 +342,7 @@ void Listener::count_used(Connection& connection, const RocePacket& packet) noex
 
 void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
     const std::uint32_t source = connections_.slot_of(source_id);
-    settle(stretches_[source]);
+    note_psns(stretches_[source]);
     expire_runs(table_.due_by(now));
     Connection& connection = connection_of(source, packet, now);
     count_used(connection, packet);
@@ -380,7 +380,7 @@ void Listener::expire_runs(TimeNs now) noexcept {
 
 void Listener::close_oldest(TimeNs now) noexcept {
     const std::uint32_t run = runs_.oldest();
-    settle(stretches_[connections_[runs_[run].connection].source]);
+    note_psns(stretches_[connections_[runs_[run].connection].source]);
     closing_.close(run, now);
 }
 
@@ -390,14 +390,14 @@ void Listener::expire_held(Connection& connection, TimeNs now) noexcept {
 }
 
 void Listener::expire(TimeNs now) noexcept {
-    if (!std::exchange(heard_, false) && std::exchange(unsettled_, false)) settle_all();
+    if (!std::exchange(heard_, false) && std::exchange(unsettled_, false)) note_all_psns();
     expire_runs(now);
     if (!connections_.any_held()) return;
     for (Connection& connection : connections_.all()) expire_held(connection, now);
 }
 
 void Listener::finish(TimeNs now) noexcept {
-    settle_all();
+    note_all_psns();
     while (runs_.oldest() != no_run) closing_.close(runs_.oldest(), now);
     for (Connection& connection : connections_.all()) connections_.drop_held(connection);
 }
@@ -409,7 +409,7 @@ void Listener::begin_pass(TimeNs now) noexcept {
 
 void Listener::forget(std::uint32_t source_id, TimeNs now, std::optional<std::uint32_t> first_psn) noexcept {
     const std::uint32_t source = connections_.slot_of(source_id);
-    settle(stretches_[source]);
+    note_psns(stretches_[source]);
     for (Connection& connection : connections_.all()) {
         if (!connections_.is_of(connection, source)) continue;
         closing_.close_all(connection, now);

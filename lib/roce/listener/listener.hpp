@@ -140,8 +140,8 @@ private:
     void look_ahead(const Arrivals& burst) noexcept;
     void add_one(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     void begin_stretch(Stretch& stretch, std::uint32_t source, const wire::RocePacket& packet) noexcept;
-    void settle(Stretch& stretch) noexcept;
-    void settle_all() noexcept;
+    void note_psns(Stretch& stretch) noexcept;
+    void note_all_psns() noexcept;
     void close_oldest(TimeNs now) noexcept;
     [[nodiscard]] bool add_regular(std::uint32_t source, const wire::RocePacket& packet, void* buffer,
                                    TimeNs now) noexcept;

@@ -1,6 +1,6 @@
 // Most packets of a long message are like the one before: the next PSN, in the middle of the same message. A stretch
 // knows what the next one has to look like, so that such a packet is compared with that and goes into its message, and
-// nothing else is looked at. Their PSNs are noted later, all together (Listener::settle).
+// nothing else is looked at. Their PSNs are noted later, all together (Listener::note_psns).
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 #include "stages/top_values.hpp"
 #include "wire/encapsulation.hpp"
 #include "wire/fragment.hpp"
-#include "wire/recognise.hpp"
+#include "wire/header_kind.hpp"
 
 namespace weir::stages {
 

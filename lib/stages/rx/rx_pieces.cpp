@@ -26,7 +26,7 @@ std::size_t copy_chain(const rte_mbuf* mbuf, std::span<std::byte> to) noexcept {
 
 }  // namespace
 
-RxPieces::RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Surroundings& around)
+RxPieces::RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Collaborators& around)
     : around_(around), reassembly_(config), head_(header_bytes) {}
 
 /// Pieces that wait are in flight; what was given up has found its counter.
@@ -72,7 +72,7 @@ std::span<const std::byte> RxPieces::head_of(const Packet& packet) noexcept {
 
 std::optional<port::Packet> RxPieces::in_one_buffer(const Packet& packet) noexcept {
     rte_mbuf* copy = ::rte_pktmbuf_alloc(packet.mbuf->pool);
-    core::ordered_after(packet.mbuf->pool);
+    core::tsan_acquire(packet.mbuf->pool);
     if (copy == nullptr) {
         reject(around_.table, packet, PacketCounter::no_room);
         return std::nullopt;

@@ -26,7 +26,7 @@ public:
     static constexpr std::uint32_t segments_max = 128;  ///< buffers of a frame
 
     /// What the datagrams' packets are counted in, and collected in; outlives this object.
-    struct Surroundings {
+    struct Collaborators {
         const std::vector<StreamRuntime>& streams;
         RxSources& sources;
         RxNotes& notes;
@@ -36,7 +36,7 @@ public:
     };
 
     /// `header_bytes`: all headers of any packet lie within, from the start of the frame.
-    RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Surroundings& around);
+    RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Collaborators& around);
 
     /// Takes a packet that is a piece of a datagram; returns the whole datagram if this is what it lacked.
     [[nodiscard]] std::optional<Packet> join(const Packet& packet, const wire::Datagram& piece, TimeNs now) noexcept;
@@ -64,7 +64,7 @@ private:
     void count_held(std::uint32_t held_before) noexcept;
     void add(const Packet& packet, std::uint32_t source, const wire::Fragment& fragment, std::uint32_t skip) noexcept;
 
-    Surroundings around_;
+    Collaborators around_;
     port::IpReassembly reassembly_;
     std::vector<std::byte> head_;  ///< the headers of a frame that has them in several buffers
 };

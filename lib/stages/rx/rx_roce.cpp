@@ -39,7 +39,8 @@ RxResponder::Config answered_of(RxResponder::Config config, const roce::Listener
 
 }  // namespace
 
-RxRoce::RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder, const Surroundings& around)
+RxRoce::RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder,
+               const Collaborators& around)
     : around_(around), check_unmatched_icrc_(std::ranges::any_of(around.streams, [](const StreamRuntime& stream) {
           return stream.roce && stream.check_icrc;
       })) {

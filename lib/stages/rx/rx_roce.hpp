@@ -20,7 +20,7 @@ class RxRoce {
 public:
     using TimeNs = core::TimeNs;
     /// What the packets are counted in, and collected in; outlives this object.
-    struct Surroundings {
+    struct Collaborators {
         const std::vector<StreamRuntime>& streams;
         RxSources& sources;
         RxNotes& notes;
@@ -30,7 +30,7 @@ public:
     };
 
     /// `listener` has all sources, also those of reliable connections that are answered.
-    RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder, const Surroundings& around);
+    RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder, const Collaborators& around);
 
     /// Packets that came one after the other, field by field.
     struct Arrivals {
@@ -89,7 +89,7 @@ private:
     void add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
              const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
 
-    Surroundings around_;
+    Collaborators around_;
     bool check_unmatched_icrc_ = false;
     std::unique_ptr<roce::Listener> listener_;  ///< only where packets may come in any order, or with gaps
     std::unique_ptr<RxResponder> responder_;    ///< only where queue pairs are answered

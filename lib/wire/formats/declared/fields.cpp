@@ -1,7 +1,7 @@
 // The fields that a [[format]] describes, for the view of a single packet.
 #include <algorithm>
 
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::wire {
 namespace {

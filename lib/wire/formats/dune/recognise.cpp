@@ -1,8 +1,8 @@
 // DUNE packets have no mark but a length that fits; their sequence numbers have to count, too.
 #include <map>
 
+#include "wire/format_marks.hpp"
 #include "wire/formats/dune/dune.hpp"
-#include "wire/recognition.hpp"
 
 namespace weir::wire {
 namespace {

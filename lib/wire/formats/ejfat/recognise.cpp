@@ -2,8 +2,8 @@
 #include <limits>
 #include <set>
 
+#include "wire/format_marks.hpp"
 #include "wire/formats/ejfat/ejfat.hpp"
-#include "wire/recognition.hpp"
 
 namespace weir::wire {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <set>
 
+#include "wire/format_marks.hpp"
 #include "wire/formats/ess/ess.hpp"
-#include "wire/recognition.hpp"
 
 namespace weir::wire {
 namespace {

@@ -1,5 +1,5 @@
 // A message has no header, so nothing in it says what it is.
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 namespace weir::wire {
 

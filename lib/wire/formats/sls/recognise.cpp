@@ -4,11 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "wire/format_marks.hpp"
 #include "wire/formats/eiger/eiger.hpp"
 #include "wire/formats/jungfrau/jungfrau.hpp"
 #include "wire/formats/moench/moench.hpp"
 #include "wire/formats/sls/sls_entry.hpp"
-#include "wire/recognition.hpp"
 
 namespace weir::wire {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
+#include "wire/format_marks.hpp"
 #include "wire/formats/spead/spead.hpp"
-#include "wire/recognition.hpp"
 
 namespace weir::wire {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/run_history.hpp"
+#include "serve/run_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,15 +23,15 @@ run::ControlledRun::Result result_of(const std::string& failure) {
     return result;
 }
 
-RunHistory::Run run_of(std::uint64_t number) {
-    RunHistory::Run run;
+RunList::Run run_of(std::uint64_t number) {
+    RunList::Run run;
     run.number = number;
     run.paths = {"/data/det"};
     return run;
 }
 
 /// The only line that such a run leaves in the log when it has ended.
-nlohmann::json logged(const RunHistory& history, const std::string& trouble) {
+nlohmann::json logged(const RunList& history, const std::string& trouble) {
     const test::TemporaryDirectory folder;
     const std::string path = (folder / "log.jsonl").string();
     EXPECT_EQ(RunLog(path).add(history.log_line(trouble)), "");
@@ -41,8 +41,8 @@ nlohmann::json logged(const RunHistory& history, const std::string& trouble) {
     return nlohmann::json::parse(line);
 }
 
-TEST(RunHistory, TheLogSaysWhyARunFailed) {
-    RunHistory history;
+TEST(RunList, TheLogSaysWhyARunFailed) {
+    RunList history;
     const std::string why = "cannot write /data/det-000007: No space left on device";
     history.add(run_of(7), result_of(why));
     const nlohmann::json line = logged(history, why);
@@ -55,21 +55,21 @@ TEST(RunHistory, TheLogSaysWhyARunFailed) {
     EXPECT_EQ(history.json()[0]["error"], why);
 }
 
-TEST(RunHistory, TheLogSaysThatAReportCouldNotBeKept) {
-    RunHistory history;
+TEST(RunList, TheLogSaysThatAReportCouldNotBeKept) {
+    RunList history;
     history.add(run_of(8), result_of(""));
     EXPECT_EQ(logged(history, "")["error"], "");
     EXPECT_EQ(logged(history, "cannot write reports/det-8.json")["error"], "cannot write reports/det-8.json");
     EXPECT_EQ(history.json()[0]["error"], "") << "the run itself has not failed";
 }
 
-TEST(RunHistory, KeepsTheLatestRunsNewestFirst) {
-    RunHistory history;
+TEST(RunList, KeepsTheLatestRunsNewestFirst) {
+    RunList history;
     EXPECT_TRUE(history.latest().is_null());
-    for (std::uint64_t number = 1; number <= RunHistory::runs_max + 2; ++number)
+    for (std::uint64_t number = 1; number <= RunList::runs_max + 2; ++number)
         history.add(run_of(number), result_of(""));
-    EXPECT_EQ(history.json().size(), RunHistory::runs_max);
-    EXPECT_EQ(history.latest()["number"], RunHistory::runs_max + 2);
+    EXPECT_EQ(history.json().size(), RunList::runs_max);
+    EXPECT_EQ(history.latest()["number"], RunList::runs_max + 2);
 }
 
 }  // namespace

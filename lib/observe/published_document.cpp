@@ -1,35 +1,35 @@
-#include "observe/board.hpp"
+#include "observe/published_document.hpp"
 
 #include <utility>
 
 namespace weir::observe {
 
-std::shared_ptr<const Board::Shown> Board::latest() const {
+std::shared_ptr<const PublishedDocument::Shown> PublishedDocument::latest() const {
     const std::lock_guard lock(mutex_);
     return latest_;
 }
 
-std::shared_ptr<const Board::Shown> Board::wait_for_newer(std::uint64_t generation,
-                                                          std::chrono::milliseconds patience) const {
+std::shared_ptr<const PublishedDocument::Shown> PublishedDocument::wait_for_newer(
+    std::uint64_t generation, std::chrono::milliseconds patience) const {
     std::unique_lock lock(mutex_);
     published_.wait_for(lock, patience, [&] { return latest_->generation > generation; });
     return latest_;
 }
 
-void Board::publish(nlohmann::json document, const Add& add) {
+void PublishedDocument::publish(nlohmann::json document, const Add& add) {
     const std::lock_guard one(publishing_);
     if (add) add(document);
     replace(std::move(document));
 }
 
-void Board::amend(const Add& add) {
+void PublishedDocument::amend(const Add& add) {
     const std::lock_guard one(publishing_);
     nlohmann::json document = latest()->document;
     add(document);
     replace(std::move(document));
 }
 
-void Board::replace(nlohmann::json document) {
+void PublishedDocument::replace(nlohmann::json document) {
     std::shared_ptr<const Shown> old;  // its memory goes after the lock
     {
         const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-#include "serve/station.hpp"
+#include "serve/web_frontend.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "config/schema.hpp"
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 #include "observe/metrics_text.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "serve/node_summary.hpp"
@@ -41,8 +41,8 @@ web::Server::Options server_options(const config::ServeConfig& config, const std
 
 }  // namespace
 
-Station::Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
-                 web::Controls* controls)
+WebFrontend::WebFrontend(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
+                         web::Controls* controls)
     : config_(config),
       quiet_(options.quiet),
       version_(options.version),
@@ -53,7 +53,7 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
       guard_(config.token_file),
       api_({.document =
                 [this] {
-                    auto shown = board_.latest();
+                    auto shown = document_.latest();
                     const nlohmann::json* document = &shown->document;
                     return std::shared_ptr<const nlohmann::json>(std::move(shown), document);
                 },
@@ -65,13 +65,13 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
 }
 
 /// Null: none of its nodes can be asked.
-std::unique_ptr<ClusterWatch> Station::new_cluster_watch(const run::ClusterPart& part, web::Controls* controls) {
+std::unique_ptr<ClusterWatch> WebFrontend::new_cluster_watch(const run::ClusterPart& part, web::Controls* controls) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
     std::vector<Colleagues::Node> nodes;
     for (const config::ClusterNode& node : cluster.nodes)
         nodes.push_back({node.name, node.role, node.serve, node.spare});
     if (std::ranges::all_of(nodes, [](const auto& node) { return node.serve.empty(); })) return nullptr;
-    RemoteColleagues::Self self{part.node, [this] { return node_summary(board_.latest()->document); }, controls};
+    RemoteColleagues::Self self{part.node, [this] { return node_summary(document_.latest()->document); }, controls};
     ClusterWatch::Options watch{.name = part.whole.name, .controls = controls != nullptr};
     // Builders have what is left of their blocks to write when the last readout node has ended.
     watch.orders.end_wait += std::chrono::milliseconds(cluster.leave_ms);
@@ -79,7 +79,7 @@ std::unique_ptr<ClusterWatch> Station::new_cluster_watch(const run::ClusterPart&
         std::make_unique<RemoteColleagues>(std::move(nodes), std::move(self), config_.token_file), std::move(watch));
 }
 
-void Station::listen() {
+void WebFrontend::listen() {
     feed_.emplace("state", web::EventFeed::Limits{.updates_per_s = config_.updates_per_s});
     if (make_cluster_watch_) cluster_watch_ = make_cluster_watch_();
     web::Routes routes;
@@ -89,27 +89,28 @@ void Station::listen() {
     if (quiet_) return;
     std::string urls;
     for (const std::string& url : server_->urls()) urls += (urls.empty() ? "" : " and ") + url;
-    core::say("watch at {}\n", urls);
+    core::print_stderr("watch at {}\n", urls);
 }
 
-Station::~Station() = default;
+WebFrontend::~WebFrontend() = default;
 
-void Station::add_routes(web::Routes& routes) {
+void WebFrontend::add_routes(web::Routes& routes) {
     api_.add_to(routes);
     routes.add_feed("/events", *feed_);
     routes.add(web::page_assets());
     routes.add("GET", "/metrics", [this](const web::Request&) {
-        return web::text_response(observe::metrics_text(board_.latest()->document),
+        return web::text_response(observe::metrics_text(document_.latest()->document),
                                   "text/plain; version=0.0.4; charset=utf-8");
     });
     routes.add("GET", "/node",
-               [this](const web::Request&) { return web::json_response(node_summary(board_.latest()->document)); });
+               [this](const web::Request&) { return web::json_response(node_summary(document_.latest()->document)); });
     if (cluster_watch_) cluster_watch_->add_to(routes);
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
 }
 
 /// The same for all that ask for the same picture, however slowly they take it.
-std::shared_ptr<const std::string> Station::body_of(const std::shared_ptr<const store::LatestEvent::Picture>& picture) {
+std::shared_ptr<const std::string> WebFrontend::body_of(
+    const std::shared_ptr<const store::LatestEvent::Picture>& picture) {
     const std::lock_guard lock(event_mutex_);
     if (served_picture_ != picture) {
         const auto* const bytes = reinterpret_cast<const char*>(picture->pixels.data());
@@ -119,7 +120,7 @@ std::shared_ptr<const std::string> Station::body_of(const std::shared_ptr<const 
     return served_body_;
 }
 
-web::Response Station::picture() {
+web::Response WebFrontend::picture() {
     std::shared_ptr<store::LatestEvent> event;
     {
         const std::lock_guard lock(event_mutex_);
@@ -141,7 +142,7 @@ web::Response Station::picture() {
     return response;
 }
 
-void Station::publish() {
+void WebFrontend::publish() {
     published_ = Clock::now();
     nlohmann::json document = shown_;
     document["api"] = "0.1";
@@ -152,16 +153,16 @@ void Station::publish() {
     document["time"] = time_text(pipeline::wall_ns());
     document["run"] = run_;
     document["runs"] = runs_;
-    board_.publish(std::move(document), describe_);
+    document_.publish(std::move(document), describe_);
     if (!feed_) return;
-    nlohmann::json update = board_.latest()->document;
+    nlohmann::json update = document_.latest()->document;
     update.erase("history");
     // A viewer may miss one update, not all of some seconds.
     if (published_ - runs_changed_ > runs_sent_for) update.erase("runs");
     feed_->publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
+store::LatestEvent* WebFrontend::watch_events(const nlohmann::json& start) {
     if (!server_) listen();
     auto event = std::make_shared<store::LatestEvent>(start);
     view_.reset();  // it looks at the one before
@@ -171,13 +172,13 @@ store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
 }
 
 /// There is an account of the run, and none of the one before, as soon as anybody can know that it runs.
-void Station::begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) {
+void WebFrontend::begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) {
     view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
     note_run(facts);
     look(pipeline, watch, 0);
 }
 
-void Station::note_run(const RunFacts& facts) {
+void WebFrontend::note_run(const RunFacts& facts) {
     cluster_ = facts.cluster;
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
@@ -190,7 +191,7 @@ void Station::note_run(const RunFacts& facts) {
     has_run_ = true;
 }
 
-void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
+void WebFrontend::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
     std::optional<nlohmann::json> part = view_->update(pipeline, watch, seconds);
     if (!part) return;
     shown_ = std::move(*part);
@@ -199,8 +200,8 @@ void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& wat
     publish();
 }
 
-void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
-                     const std::vector<pipeline::Finding>& findings, double seconds) {
+void WebFrontend::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
+                         const std::vector<pipeline::Finding>& findings, double seconds) {
     shown_ = view_->finish(pipeline, watch, ledger, findings, seconds);
     if (cluster_) shown_["cluster"] = std::exchange(cluster_, nullptr)();
     run_["seconds"] = seconds;
@@ -208,41 +209,41 @@ void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& w
     publish();
 }
 
-void Station::begin_managing(const RunFacts& facts) {
+void WebFrontend::begin_managing(const RunFacts& facts) {
     if (!server_) listen();
     note_run(facts);
     shown_ = {{"cluster", cluster_()}};
     publish();
 }
 
-void Station::look_at_cluster(double seconds) {
+void WebFrontend::look_at_cluster(double seconds) {
     if (Clock::now() - published_ < interval_) return;
     shown_["cluster"] = cluster_();
     run_["seconds"] = seconds;
     publish();
 }
 
-void Station::finish_managing(double seconds) {
+void WebFrontend::finish_managing(double seconds) {
     shown_["cluster"] = std::exchange(cluster_, nullptr)();
     run_["seconds"] = seconds;
     has_run_ = false;
     publish();
 }
 
-void Station::idle() {
+void WebFrontend::idle() {
     if (Clock::now() - published_ >= interval_) publish();
 }
 
-void Station::set_runs(nlohmann::json runs) {
+void WebFrontend::set_runs(nlohmann::json runs) {
     runs_ = std::move(runs);
     runs_changed_ = Clock::now();
 }
 
-void Station::refresh() {
+void WebFrontend::refresh() {
     publish();
 }
 
-void Station::set_run_ended(const std::string& reason) {
+void WebFrontend::set_run_ended(const std::string& reason) {
     has_run_ = false;
     if (!run_.is_null()) run_["stop_reason"] = reason;
 }

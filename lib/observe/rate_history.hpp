@@ -12,7 +12,7 @@
 
 namespace weir::observe {
 
-class RunHistory {
+class RateHistory {
 public:
     static constexpr std::size_t points_max = 300;
 
@@ -22,7 +22,7 @@ public:
     /// "lost_per_s": {CAUSE: [...]}}, all equally long, oldest first; every cause that was lost by in that time.
     [[nodiscard]] const nlohmann::json& json() const noexcept { return json_; }
 
-    RunHistory();
+    RateHistory();
 
 private:
     struct Totals {

@@ -13,7 +13,7 @@
 
 namespace weir::serve {
 
-class RunHistory {
+class RunList {
 public:
     static constexpr std::size_t runs_max = 50;
 

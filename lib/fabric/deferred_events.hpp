@@ -13,9 +13,9 @@
 
 namespace weir::fabric {
 
-class Notices {
+class DeferredEvents {
 public:
-    explicit Notices(Receiver& receiver) : receiver_(receiver) {}
+    explicit DeferredEvents(Receiver& receiver) : receiver_(receiver) {}
 
     void up(cluster::NodeId node, cluster::Incarnation incarnation) { queue_.emplace_back(Up{node, incarnation}); }
     void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {

@@ -1,5 +1,5 @@
 // The last minutes of a run, second by second.
-#include "observe/run_history.hpp"
+#include "observe/run_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ using namespace weir::observe;
 using weir::assemble::EventCounter;
 using weir::wire::PacketCounter;
 
-TEST(RunHistory, HasAPointPerSecondWithTheRatesOfThatSecond) {
-    RunHistory history;
+TEST(RateHistory, HasAPointPerSecondWithTheRatesOfThatSecond) {
+    RateHistory history;
     Ledger ledger;
     for (int tenth = 0; tenth <= 30; ++tenth) {
         ledger.received = static_cast<std::uint64_t>(tenth) * 100;
@@ -32,8 +32,8 @@ TEST(RunHistory, HasAPointPerSecondWithTheRatesOfThatSecond) {
     EXPECT_TRUE(json["lost_per_s"].empty());
 }
 
-TEST(RunHistory, HasLossesByCauseAsLongAsTheOthers) {
-    RunHistory history;
+TEST(RateHistory, HasLossesByCauseAsLongAsTheOthers) {
+    RateHistory history;
     Ledger ledger;
     history.look(ledger, 0);
     history.look(ledger, 1);
@@ -48,13 +48,13 @@ TEST(RunHistory, HasLossesByCauseAsLongAsTheOthers) {
     EXPECT_EQ(lost["missing"], (nlohmann::json{0.0, 0.0, 8.0, 0.0}));
 }
 
-TEST(RunHistory, ForgetsWhatIsOlderThanFiveMinutes) {
-    RunHistory history;
+TEST(RateHistory, ForgetsWhatIsOlderThanFiveMinutes) {
+    RateHistory history;
     Ledger ledger;
     set(ledger, PacketCounter::late, 1);
     history.look({}, 0);
     for (int i = 1; i <= 400; ++i) history.look(ledger, i);
-    EXPECT_EQ(history.json()["time_s"].size(), RunHistory::points_max);
+    EXPECT_EQ(history.json()["time_s"].size(), RateHistory::points_max);
     EXPECT_EQ(history.json()["time_s"][0], 101);
     EXPECT_TRUE(history.json()["lost_per_s"].empty()) << "the loss is longer ago";
 }

@@ -27,10 +27,10 @@
 
 namespace weir::fabric {
 
-class Member final : public PartOutlet, private cluster::Application, private Receiver {
+class ClusterThread final : public PartOutlet, private cluster::Application, private Receiver {
 public:
     struct Config {
-        UcxNetwork::Config network;  ///< the incarnation is the member's business
+        UcxNetwork::Config network;  ///< the incarnation is the thread's business
         cluster::Settings settings;
         BuiltBlock::Layout layout;                   ///< of the whole run
         std::uint64_t memory_bytes = 1U << 30U;      ///< for parts: of a readout node
@@ -42,12 +42,12 @@ public:
     /// Its thread is that of UCX, too, so it is made here, in one that has the rights that it is to have: an RDMA
     /// device does not talk to a thread whose credentials are not those it was opened with (ib_safe_file_access() in
     /// Linux).
-    explicit Member(Config config);
-    ~Member() override;
+    explicit ClusterThread(Config config);
+    ~ClusterThread() override;
 
     /// A builder: before start(). What is given outlives join().
     void build_into(BlockQueue& queue, const WriteFence& fence);
-    /// Likewise. `has_failed`: what leaves the pipeline is not written any more. It is asked in this member's thread,
+    /// Likewise. `has_failed`: what leaves the pipeline is not written any more. It is asked in this thread,
     /// which then goes away at once, as if the node had died: what it has not written is given to others, or listed as
     /// lost. Otherwise it would go on taking blocks, faster than those that have to write theirs.
     void give_up_when(std::function<bool()> has_failed);

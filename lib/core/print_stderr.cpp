@@ -1,4 +1,4 @@
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 
 #include <unistd.h>
 

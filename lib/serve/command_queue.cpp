@@ -1,4 +1,4 @@
-#include "serve/command_desk.hpp"
+#include "serve/command_queue.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ bool is_text(const nlohmann::json& value) {
     return value.is_string() && value.get_ref<const std::string&>().size() <= text_bytes_max;
 }
 
-web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, const nlohmann::json& value) {
+web::Controls::Outcome put(CommandQueue::NextRun& next, std::string_view path, const nlohmann::json& value) {
     if (path == "config/duration_s") {
         if (!value.is_null() && !(value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e9))
             return {400, "config/duration_s: accepted: a number of seconds, or 0 for no limit"};
@@ -54,7 +54,7 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
 }
 
 /// "config/duration_s = 60, for the next run and those after it"
-std::string set_text(std::span<const CommandDesk::Value> values) {
+std::string set_text(std::span<const CommandQueue::Value> values) {
     std::string text;
     bool only_next = false;
     for (const auto& [path, value] : values) {
@@ -68,12 +68,12 @@ std::string set_text(std::span<const CommandDesk::Value> values) {
 }  // namespace
 
 /// Whether it may be asked for. One at a time; only giving up goes past another one.
-bool CommandDesk::is_free(Command command) const {
+bool CommandQueue::is_free(Command command) const {
     if (!is_allowed(state_, command, records_) && !(command == Command::abort && under_way_)) return false;
     return command == Command::abort ? !abort_ : !asked_ && !under_way_;
 }
 
-std::string CommandDesk::refusal(Command command) const {
+std::string CommandQueue::refusal(Command command) const {
     if (asked_ || under_way_) {
         const Command busy = under_way_ ? *under_way_ : *asked_;
         return fmt::format("{} is under way", name_of(busy));
@@ -87,14 +87,14 @@ std::string CommandDesk::refusal(Command command) const {
                        allowed.empty() ? "nothing" : allowed);
 }
 
-web::Controls::Outcome CommandDesk::apply(std::span<const Value> values, std::string_view command) {
+web::Controls::Outcome CommandQueue::apply(std::span<const Value> values, std::string_view command) {
     Outcome outcome = apply_all(values, command);
     if (outcome.status < 300 && changed_) changed_();
     return outcome;
 }
 
 /// Under one lock: nobody starts a run between two of them.
-web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std::string_view name) {
+web::Controls::Outcome CommandQueue::apply_all(std::span<const Value> values, std::string_view name) {
     const std::optional<Command> command = command_of(name);
     if (!name.empty() && !command) return {404, fmt::format("there is no command \"{}\"", name.substr(0, 64))};
     const std::lock_guard lock(mutex_);
@@ -106,7 +106,7 @@ web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std
     return outcome;
 }
 
-web::Controls::Outcome CommandDesk::accept(Command command) {
+web::Controls::Outcome CommandQueue::accept(Command command) {
     if (!is_free(command)) return {409, refusal(command)};
     if (command == Command::abort) abort_ = true;
     // Until it is taken the state is idle: whoever asked must not read why an earlier run could not begin.
@@ -116,17 +116,17 @@ web::Controls::Outcome CommandDesk::accept(Command command) {
     return {202, fmt::format("{}: under way", name_of(command))};
 }
 
-State CommandDesk::state() const {
+State CommandQueue::state() const {
     const std::lock_guard lock(mutex_);
     return state_;
 }
 
-CommandDesk::NextRun CommandDesk::next_run() const {
+CommandQueue::NextRun CommandQueue::next_run() const {
     const std::lock_guard lock(mutex_);
     return next_;
 }
 
-void CommandDesk::describe(nlohmann::json& document) const {
+void CommandQueue::describe(nlohmann::json& document) const {
     const std::lock_guard lock(mutex_);
     const double since_s = std::chrono::duration<double>(Clock::now() - since_).count();
     document["status"] = {{"state", name_of(state_)}, {"mode", "serve"}, {"since_s", since_s}, {"error", error_}};
@@ -153,19 +153,19 @@ void CommandDesk::describe(nlohmann::json& document) const {
               {"without", next_.without}};
 }
 
-std::optional<Command> CommandDesk::take() {
+std::optional<Command> CommandQueue::take() {
     const std::lock_guard lock(mutex_);
     if (!asked_) return std::nullopt;
     under_way_ = asked_;
     return std::exchange(asked_, std::nullopt);
 }
 
-bool CommandDesk::wants_abort() const {
+bool CommandQueue::wants_abort() const {
     const std::lock_guard lock(mutex_);
     return abort_;
 }
 
-CommandDesk::NextRun CommandDesk::take_next_run() {
+CommandQueue::NextRun CommandQueue::take_next_run() {
     const std::lock_guard lock(mutex_);
     NextRun next = next_;
     next_.run_number.reset();
@@ -173,12 +173,12 @@ CommandDesk::NextRun CommandDesk::take_next_run() {
     return next;
 }
 
-void CommandDesk::set_coming_number(std::uint32_t number) {
+void CommandQueue::set_coming_number(std::uint32_t number) {
     const std::lock_guard lock(mutex_);
     coming_number_ = number;
 }
 
-void CommandDesk::done(Command command, std::string message, std::string error) {
+void CommandQueue::done(Command command, std::string message, std::string error) {
     const std::lock_guard lock(mutex_);
     under_way_.reset();
     if (command == Command::abort) abort_ = false;
@@ -188,13 +188,13 @@ void CommandDesk::done(Command command, std::string message, std::string error) 
     last_.error = std::move(error);
 }
 
-void CommandDesk::move_to(State state) {
+void CommandQueue::move_to(State state) {
     const std::lock_guard lock(mutex_);
     if (state_ != state) since_ = Clock::now();
     state_ = state;
 }
 
-void CommandDesk::set_error(std::string error) {
+void CommandQueue::set_error(std::string error) {
     const std::lock_guard lock(mutex_);
     error_ = std::move(error);
 }

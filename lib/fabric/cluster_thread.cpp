@@ -1,4 +1,4 @@
-#include "fabric/member.hpp"
+#include "fabric/cluster_thread.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -45,7 +45,7 @@ cluster::Payload payload_of(std::byte* part) {
 
 }  // namespace
 
-Member::Member(Config config)
+ClusterThread::Member(Config config)
     : config_(std::move(config)), memory_(config_.memory_bytes), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_fd_ < 0) throw core::RunError("eventfd: the system gives no more file descriptors");
     waited_for_ns_.resize(config_.settings.nodes);
@@ -57,27 +57,27 @@ Member::Member(Config config)
     });
 }
 
-Member::~Member() {
+ClusterThread::~ClusterThread() {
     join();
     network_.reset();
     ::close(wake_fd_);
 }
 
-void Member::build_into(BlockQueue& queue, const WriteFence& fence) {
+void ClusterThread::build_into(BlockQueue& queue, const WriteFence& fence) {
     queue_ = &queue;
     fence_ = &fence;
 }
 
-void Member::give_up_when(std::function<bool()> has_failed) {
+void ClusterThread::give_up_when(std::function<bool()> has_failed) {
     has_failed_ = std::move(has_failed);
 }
 
-void Member::start() {
+void ClusterThread::start() {
     started_.store(true);
     started_.notify_one();
 }
 
-void Member::join() {
+void ClusterThread::join() {
     if (!thread_.joinable()) return;
     quit_.store(true, std::memory_order_release);
     start();
@@ -86,12 +86,12 @@ void Member::join() {
     if (queue_ != nullptr) queue_->ended.store(true, std::memory_order_release);
 }
 
-void Member::wake() noexcept {
+void ClusterThread::wake() noexcept {
     const std::uint64_t one = 1;
     static_cast<void>(::write(wake_fd_, &one, sizeof one));  // full means that it is awake
 }
 
-void Member::begin_life() {
+void ClusterThread::begin_life() {
     constexpr auto last = std::numeric_limits<cluster::Incarnation>::max();
     incarnation_ = std::max(std::min(std::max(incarnation_, known_), last - 1) + 1, incarnation_of_now());
     ++lives_;
@@ -106,7 +106,7 @@ void Member::begin_life() {
 
 /// The others took this node for dead. What a readout node holds it offers again; blocks that were built without it
 /// meanwhile it hears of.
-void Member::begin_again() {
+void ClusterThread::begin_again() {
     say(is_readout() ? "the cluster took this node for dead; it begins anew, and offers again what it holds"
                      : "the cluster took this node for dead; it begins anew, and what it held is lost");
     end_life();
@@ -116,7 +116,7 @@ void Member::begin_again() {
 }
 
 /// Nothing of it counts any more for the others.
-void Member::end_life() {
+void ClusterThread::end_life() {
     publish();
     {
         const std::scoped_lock lock(mutex_);
@@ -127,7 +127,7 @@ void Member::end_life() {
     network_.reset();
 }
 
-void Member::forget(cluster::Payload part, bool is_left) {
+void ClusterThread::forget(cluster::Payload part, bool is_left) {
     auto* const data = reinterpret_cast<std::byte*>(part.handle);
     if (held_.erase(data) > 0) (is_left ? events_left_ : events_too_late_) += head_at(data).events;
     memory_.give_back(data);
@@ -135,37 +135,37 @@ void Member::forget(cluster::Payload part, bool is_left) {
 
 // From other threads.
 
-void Member::offer(cluster::Block rest, std::byte* part) {
+void ClusterThread::offer(cluster::Block rest, std::byte* part) {
     const std::scoped_lock lock(mutex_);
     offers_.push_back({rest, part});
     if (offers_.size() == 1) wake();
 }
 
-void Member::close() {
+void ClusterThread::close() {
     const std::scoped_lock lock(mutex_);
     close_wanted_ = true;
     wake();
 }
 
-void Member::stopping(bool at_once) noexcept {
+void ClusterThread::stopping(bool at_once) noexcept {
     stopping_.store(true, std::memory_order_relaxed);
     if (at_once) stop_at_once_.store(true, std::memory_order_relaxed);
     wake();
 }
 
-Account Member::account() const {
+Account ClusterThread::account() const {
     const std::scoped_lock lock(mutex_);
     return account_;
 }
 
-std::vector<std::string> Member::take_said() {
+std::vector<std::string> ClusterThread::take_said() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(said_, {});
 }
 
 // What the core tells.
 
-void Member::built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) {
+void ClusterThread::built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) {
     if (free_blocks_.empty()) {
         blocks_.push_back(std::make_unique<BuiltBlock>());
         free_blocks_.push_back(blocks_.back().get());
@@ -182,17 +182,17 @@ void Member::built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> 
     core::add(in_hand_);
 }
 
-void Member::release(cluster::Payload payload) {
+void ClusterThread::release(cluster::Payload payload) {
     auto* const data = reinterpret_cast<std::byte*>(payload.handle);
     held_.erase(data);
     memory_.give_back(data);
 }
 
-void Member::drop(cluster::Payload payload) {
+void ClusterThread::drop(cluster::Payload payload) {
     forget(payload, false);
 }
 
-std::pair<cluster::Payload, cluster::Payload> Member::split(cluster::Payload part, cluster::Block at) {
+std::pair<cluster::Payload, cluster::Payload> ClusterThread::split(cluster::Payload part, cluster::Block at) {
     auto* const data = reinterpret_cast<std::byte*>(part.handle);
     const std::pair<std::byte*, std::byte*> parts = split_part(memory_, data, at);
     held_.erase(data);
@@ -201,7 +201,7 @@ std::pair<cluster::Payload, cluster::Payload> Member::split(cluster::Payload par
     return {payload_of(parts.first), payload_of(parts.second)};
 }
 
-cluster::Payload Member::join(cluster::Payload first, cluster::Payload second) {
+cluster::Payload ClusterThread::join(cluster::Payload first, cluster::Payload second) {
     std::byte* const joined =
         join_parts(memory_, reinterpret_cast<std::byte*>(first.handle), reinterpret_cast<std::byte*>(second.handle));
     held_.erase(reinterpret_cast<std::byte*>(first.handle));
@@ -210,31 +210,31 @@ cluster::Payload Member::join(cluster::Payload first, cluster::Payload second) {
     return payload_of(joined);
 }
 
-void Member::ended() {
+void ClusterThread::ended() {
     has_ended_ = true;
 }
 
 // What the network tells.
 
-void Member::up(cluster::NodeId node, cluster::Incarnation incarnation) {
+void ClusterThread::up(cluster::NodeId node, cluster::Incarnation incarnation) {
     ask_transports_ns_ = now_ + core::ns_per_s;  // the way has been chosen by then
     node_->peer_up(node, incarnation, now_);
 }
 
-void Member::down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {
+void ClusterThread::down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {
     if (!has_ended_) say(config_.network.names[node] + " went away");
     node_->peer_down(node, incarnation, ending, now_);
 }
 
-void Member::absent(cluster::NodeId node, cluster::Ending why) {
+void ClusterThread::absent(cluster::NodeId node, cluster::Ending why) {
     node_->peer_absent(node, why, now_);
 }
 
-void Member::quiet(cluster::NodeId node, bool is_quiet) {
+void ClusterThread::quiet(cluster::NodeId node, bool is_quiet) {
     node_->peer_quiet(node, is_quiet, now_);
 }
 
-void Member::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
+void ClusterThread::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
     // The core has forgotten whom it takes for gone, and does not listen to it.
     if (message.kind == cluster::Kind::expelled && message.to == incarnation_) {
         expelled_ = true;
@@ -243,26 +243,26 @@ void Member::received(cluster::NodeId from, const cluster::Message& message, clu
     node_->receive(from, message, payload, now_);
 }
 
-void Member::sent(cluster::NodeId to, cluster::Block block) {
+void ClusterThread::sent(cluster::NodeId to, cluster::Block block) {
     if (node_ != nullptr) node_->sent(to, block);
 }
 
-std::byte* Member::room(std::uint64_t bytes) {
+std::byte* ClusterThread::room(std::uint64_t bytes) {
     return memory_.take(bytes).data;
 }
 
-void Member::give_back(std::byte* memory, std::uint64_t /*bytes*/) {
+void ClusterThread::give_back(std::byte* memory, std::uint64_t /*bytes*/) {
     memory_.give_back(memory);
 }
 
-void Member::say(const std::string& text) {
+void ClusterThread::say(const std::string& text) {
     const std::scoped_lock lock(mutex_);
     said_.push_back(text);
 }
 
 // The thread.
 
-void Member::run() {
+void ClusterThread::run() {
     while (!quit_.load(std::memory_order_acquire) && !gave_up_.load(std::memory_order_relaxed)) {
         const core::TimeNs monotonic = core::monotonic_ns();
         now_ = clock_.at(monotonic);
@@ -290,7 +290,7 @@ void Member::run() {
 }
 
 /// Once and for all: what the sinks do after that is not asked.
-bool Member::gives_up() {
+bool ClusterThread::gives_up() {
     if (has_given_up()) return true;
     if (has_failed_ == nullptr || !has_failed_()) return false;
     say("the sinks of this node failed: it leaves the others, which go on without it");
@@ -298,7 +298,7 @@ bool Member::gives_up() {
     return true;
 }
 
-bool Member::take_offers() {
+bool ClusterThread::take_offers() {
     std::vector<Offer> offers;
     bool closes = false;
     {
@@ -319,7 +319,7 @@ bool Member::take_offers() {
 }
 
 /// To the pipeline, as far as there is room in the ring.
-bool Member::hand_on() {
+bool ClusterThread::hand_on() {
     bool worked = false;
     while (!to_hand_on_.empty() && queue_->built.push(to_hand_on_.front())) {
         to_hand_on_.pop_front();
@@ -329,7 +329,7 @@ bool Member::hand_on() {
 }
 
 /// What the pipeline holds nothing of any more; it may still be in a buffer of output.
-bool Member::take_back() {
+bool ClusterThread::take_back() {
     if (queue_ == nullptr) return false;
     std::array<BuiltBlock*, 16> taken;
     const std::uint32_t count = queue_->taken.pop(taken);
@@ -342,7 +342,7 @@ bool Member::take_back() {
     return count > 0;
 }
 
-bool Member::finish_written() {
+bool ClusterThread::finish_written() {
     bool worked = false;
     while (!leaving_.empty() && fence_->has_passed(leaving_.front().place)) {
         if (gives_up()) return true;  // in this order: what has passed since may not be written
@@ -357,7 +357,7 @@ bool Member::finish_written() {
 }
 
 /// What is left of a slot that something waits for the end of.
-core::TimeNs Member::tick() {
+core::TimeNs ClusterThread::tick() {
     const core::TimeNs slot_ns = config_.settings.slot_ns;
     if (slot_ns == 0) return core::never;
     const core::TimeNs shared = core::clock_ns(CLOCK_REALTIME);
@@ -365,7 +365,7 @@ core::TimeNs Member::tick() {
     return node_->readout().wants_ticks() ? slot_ns - shared % slot_ns : core::never;
 }
 
-void Member::look(core::TimeNs now) {
+void ClusterThread::look(core::TimeNs now) {
     if (begun_ns_ == core::never) begun_ns_ = now;
     const core::TimeNs since = std::exchange(looked_ns_, now);
     if (const auto builder = node_->waits_for(); builder && waiting_.load(std::memory_order_relaxed))
@@ -379,7 +379,7 @@ void Member::look(core::TimeNs now) {
     if (now - published_ns_ >= publish_interval_ns) publish();
 }
 
-void Member::note_company(core::TimeNs now) {
+void ClusterThread::note_company(core::TimeNs now) {
     const cluster::Settings& settings = config_.settings;
     bool is_there = has_ended_ || company_ns_ == 0;
     for (cluster::NodeId node = 0; node < settings.nodes && !is_there; ++node)
@@ -391,7 +391,7 @@ void Member::note_company(core::TimeNs now) {
 }
 
 /// That somebody is only quiet is nothing to speak of.
-void Member::note_quorum() {
+void ClusterThread::note_quorum() {
     network_->set_quorum(node_->has_quorum());
     const cluster::Quorum::Count count = node_->quorum().count(true);
     const bool has_quorum = count.suffices();
@@ -405,7 +405,7 @@ void Member::note_quorum() {
 
 /// A run that is over before the others have done waiting for a node that is listed and not there: builders will still
 /// want what this one has.
-bool Member::waits_for_the_start(core::TimeNs now) const {
+bool ClusterThread::waits_for_the_start(core::TimeNs now) const {
     if (begun_ns_ == core::never || now - begun_ns_ >= config_.settings.join_wait_ns || held_.empty()) return false;
     if (node_->readout_stats().handed_over > 0) return false;
     for (cluster::NodeId node = 0; node < config_.settings.nodes; ++node)
@@ -415,14 +415,14 @@ bool Member::waits_for_the_start(core::TimeNs now) const {
 
 /// Others get the blocks of a builder that was told to stop, as long as one of them goes on: then it need not wait for
 /// the end.
-void Member::drain(core::TimeNs now) {
+void ClusterThread::drain(core::TimeNs now) {
     node_->prepare_to_leave();
     if (drained_from_ == 0) drained_from_ = now + drain_ns;
     if (now >= drained_from_ && now < *leave_by_ && node_->others_build()) leave_by_ = now;
 }
 
 /// Who is told to stop, or has no more parts, waits for the others, but not for ever.
-void Member::consider_leaving(core::TimeNs now) {
+void ClusterThread::consider_leaving(core::TimeNs now) {
     if (done_.load(std::memory_order_relaxed)) return;
     const bool stopping = stopping_.load(std::memory_order_relaxed);
     const bool nothing_left = is_readout() ? closed_ && held_.empty() : stopping;
@@ -450,12 +450,12 @@ void Member::consider_leaving(core::TimeNs now) {
 }
 
 /// Connections to who has gone are not there any more. UCX takes some 0.1 ms to describe one, so it is seldom asked.
-void Member::note_transports() {
+void ClusterThread::note_transports() {
     ask_transports_ns_.reset();
     for (std::string& name : network_->transports()) transports_.insert(std::move(name));
 }
 
-void Member::publish() {
+void ClusterThread::publish() {
     published_ns_ = now_;
     Account account = before_;
     if (ask_transports_ns_ && now_ >= *ask_transports_ns_) note_transports();
@@ -488,7 +488,7 @@ void Member::publish() {
 }
 
 /// For what comes from the network or from another thread; rings of the pipeline are asked again soon.
-void Member::wait(core::TimeNs most_ns) {
+void ClusterThread::wait(core::TimeNs most_ns) {
     if (most_ns < sleep_ns_min || !network_->arm()) return;
     std::array<pollfd, 2> wanted{pollfd{network_->wait_fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
     const timespec most{0, std::min(most_ns, blocks_in_hand() > 0 ? sleep_ns_min : look_interval_ns)};

@@ -1,4 +1,4 @@
-#include "fabric/notices.hpp"
+#include "fabric/deferred_events.hpp"
 
 #include <cstring>
 #include <utility>
@@ -12,12 +12,12 @@ constexpr std::size_t sentences_max = 1000;
 
 }  // namespace
 
-void Notices::say(std::string text) {
+void DeferredEvents::say(std::string text) {
     if (said_.size() >= sentences_max || !said_.insert(text).second) return;
     queue_.emplace_back(Say{std::move(text)});
 }
 
-bool Notices::deliver() {
+bool DeferredEvents::deliver() {
     const std::size_t count = queue_.size();
     for (std::size_t i = 0; i < count; ++i) {
         const auto notice = std::move(queue_.front());
@@ -27,7 +27,7 @@ bool Notices::deliver() {
     return count > 0;
 }
 
-void Notices::tell(const Own& notice) {
+void DeferredEvents::tell(const Own& notice) {
     if (!has_payload(notice.message)) return receiver_.received(notice.self, notice.message, {});
     const auto bytes = notice.payload.bytes;
     std::byte* const memory = receiver_.room(bytes);
@@ -36,7 +36,7 @@ void Notices::tell(const Own& notice) {
     receiver_.sent(notice.self, notice.message.block);
 }
 
-void Notices::drop() {
+void DeferredEvents::drop() {
     for (const auto& notice : queue_) {
         const auto* const received = std::get_if<Received>(&notice);
         if (received != nullptr && has_payload(received->message))

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
-#include "observe/board.hpp"
+#include "observe/published_document.hpp"
 #include "observe/run_view.hpp"
 #include "run/onlooker.hpp"
 #include "run/run.hpp"
@@ -26,15 +26,15 @@
 namespace weir::serve {
 
 /// On the control thread, but for what the server's threads ask.
-class Station : public run::Onlooker {
+class WebFrontend : public run::Onlooker {
 public:
     /// Adds to the document what only the caller knows: "status", "command", "config". Any thread.
     using Describe = std::function<void(nlohmann::json& document)>;
 
-    /// `controls` may be null: nobody changes anything. What is given outlives the station.
-    Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
-            web::Controls* controls);
-    ~Station() override;
+    /// `controls` may be null: nobody changes anything. What is given outlives the frontend.
+    WebFrontend(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
+                web::Controls* controls);
+    ~WebFrontend() override;
 
     /// Listens from now on, with threads on the CPUs of this one: EAL has moved it out of the way of lcores. Says
     /// where. Throws core::UsageError and core::RunError.
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] std::uint64_t run_number() const noexcept { return run_number_; }
     [[nodiscard]] bool has_run() const noexcept { return has_run_; }
     /// The same at once, in any thread, of what Describe adds.
-    void amend() { board_.amend(describe_); }
+    void amend() { document_.amend(describe_); }
     /// The last runs, as in the document.
     void set_runs(nlohmann::json runs);
     /// What the run showed stays to be seen, with why it ended.
@@ -89,7 +89,7 @@ private:
     bool has_run_ = false;
     nlohmann::json runs_ = nlohmann::json::array();
     Clock::time_point runs_changed_ = Clock::now();
-    observe::Board board_;
+    observe::PublishedDocument document_;
     mutable std::mutex event_mutex_;
     std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one
     std::shared_ptr<const store::LatestEvent::Picture> served_picture_;

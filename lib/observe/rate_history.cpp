@@ -1,4 +1,4 @@
-#include "observe/run_history.hpp"
+#include "observe/run_list.hpp"
 
 #include <set>
 #include <utility>
@@ -16,11 +16,11 @@ double rise(std::uint64_t before, std::uint64_t now) {
 
 }  // namespace
 
-RunHistory::RunHistory() {
+RateHistory::RateHistory() {
     make_json();
 }
 
-void RunHistory::look(const Ledger& ledger, double seconds) {
+void RateHistory::look(const Ledger& ledger, double seconds) {
     const double step = seconds - last_.seconds;
     if (begun_ && step < history_step_s) return;
     Totals now{seconds,
@@ -45,7 +45,7 @@ void RunHistory::look(const Ledger& ledger, double seconds) {
     last_ = std::move(now);
 }
 
-void RunHistory::make_json() {
+void RateHistory::make_json() {
     using nlohmann::json;
     json_ = {{"step_s", history_step_s}, {"time_s", json::array()},       {"packets_per_s", json::array()},
              {"gbps", json::array()},    {"events_per_s", json::array()}, {"lost_per_s", json::object()}};

@@ -4,13 +4,13 @@
 namespace weir::core {
 
 /// As long as it lives, on the thread that made it; one inside another counts.
-class Doing {
+class AllocationContext {
 public:
     /// `what`: a literal that goes on from "out of memory for", such as "the index of a run".
-    explicit Doing(const char* what) noexcept : before_(now_) { now_ = what; }
-    ~Doing() { now_ = before_; }
-    Doing(const Doing&) = delete;
-    Doing& operator=(const Doing&) = delete;
+    explicit AllocationContext(const char* what) noexcept : before_(now_) { now_ = what; }
+    ~AllocationContext() { now_ = before_; }
+    AllocationContext(const AllocationContext&) = delete;
+    AllocationContext& operator=(const AllocationContext&) = delete;
     /// Null: nobody said.
     [[nodiscard]] static const char* now() noexcept { return now_; }
 

@@ -16,7 +16,7 @@
 
 namespace weir::serve {
 
-class CommandDesk : public web::Controls {
+class CommandQueue : public web::Controls {
 public:
     /// What may be set for the next run.
     struct NextRun {
@@ -29,7 +29,7 @@ public:
 
     /// `records`: the configuration has a flight recorder. `changed` is called when a command has been taken or
     /// something was set, by the thread that asked: whoever asks next is to see it.
-    explicit CommandDesk(bool records, std::function<void()> changed = {})
+    explicit CommandQueue(bool records, std::function<void()> changed = {})
         : records_(records), changed_(std::move(changed)) {}
 
     // Any thread.

@@ -12,7 +12,7 @@
 
 namespace weir::observe {
 
-class Board {
+class PublishedDocument {
 public:
     struct Shown {
         std::uint64_t generation = 0;  ///< grows by one with each document

@@ -14,7 +14,7 @@ namespace weir::core {
 void say_text(std::string_view text) noexcept;
 
 template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args) noexcept {
+void print_stderr(fmt::format_string<Args...> format, Args&&... args) noexcept {
     try {
         say_text(fmt::format(format, std::forward<Args>(args)...));
     } catch (const std::exception&) {  // no memory for the words

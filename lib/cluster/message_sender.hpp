@@ -5,12 +5,12 @@
 
 namespace weir::cluster {
 
-class Mail {
+class MessageSender {
 public:
-    Mail() = default;
-    Mail(const Mail&) = delete;
-    Mail& operator=(const Mail&) = delete;
-    virtual ~Mail() = default;
+    MessageSender() = default;
+    MessageSender(const MessageSender&) = delete;
+    MessageSender& operator=(const MessageSender&) = delete;
+    virtual ~MessageSender() = default;
     /// Nothing is sent to who is not there.
     virtual void to(NodeId node, Message message, Payload payload) = 0;
     void to(NodeId node, Message message) { to(node, std::move(message), Payload{}); }

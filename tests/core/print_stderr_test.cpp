@@ -1,4 +1,4 @@
-#include "core/say.hpp"
+#include "core/print_stderr.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,12 +26,12 @@ private:
     int kept_;
 };
 
-TEST(Say, WritesWhatItIsGiven) {
+TEST(PrintStderr, WritesWhatItIsGiven) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
     {
         const StandardError error(ends[1]);
-        say("{} of {}\n", 3, "four");
+        print_stderr("{} of {}\n", 3, "four");
         say_text("end");
     }
     std::array<char, 64> text{};
@@ -40,7 +40,7 @@ TEST(Say, WritesWhatItIsGiven) {
     for (const int end : ends) ::close(end);
 }
 
-TEST(Say, GoesOnWhenNobodyTakesIt) {
+TEST(PrintStderr, GoesOnWhenNobodyTakesIt) {
     const auto handler = ::signal(SIGPIPE, SIG_IGN);
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
@@ -48,7 +48,7 @@ TEST(Say, GoesOnWhenNobodyTakesIt) {
     const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
     for (const int descriptor : {ends[1], full}) {
         const StandardError error(descriptor);
-        EXPECT_NO_THROW(say("{}\n", 1));
+        EXPECT_NO_THROW(print_stderr("{}\n", 1));
     }
     ::close(ends[1]);
     ::close(full);

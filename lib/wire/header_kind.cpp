@@ -1,4 +1,4 @@
-#include "wire/recognise.hpp"
+#include "wire/header_kind.hpp"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "wire/recognition.hpp"
+#include "wire/format_marks.hpp"
 
 #include <algorithm>
 #include <array>

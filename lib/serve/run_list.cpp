@@ -1,4 +1,4 @@
-#include "serve/run_history.hpp"
+#include "serve/run_list.hpp"
 
 #include "serve/time_text.hpp"
 
@@ -25,7 +25,7 @@ void add_account(nlohmann::json& line, const run::ControlledRun::Result& result)
 
 }  // namespace
 
-void RunHistory::add(const Run& run, const run::ControlledRun::Result& result) {
+void RunList::add(const Run& run, const run::ControlledRun::Result& result) {
     const nlohmann::json& report = result.report;
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
@@ -41,7 +41,7 @@ void RunHistory::add(const Run& run, const run::ControlledRun::Result& result) {
     if (runs_.size() > runs_max) runs_.pop_back();
 }
 
-nlohmann::json RunHistory::log_line(const std::string& trouble) const {
+nlohmann::json RunList::log_line(const std::string& trouble) const {
     nlohmann::json line = latest();
     line["run"] = line["number"];
     line.erase("number");
@@ -49,7 +49,7 @@ nlohmann::json RunHistory::log_line(const std::string& trouble) const {
     return line;
 }
 
-nlohmann::json RunHistory::json() const {
+nlohmann::json RunList::json() const {
     return nlohmann::json(runs_);
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "options/text.hpp"
+#include "simulate/simulator_feeder.hpp"
 #include "version.hpp"
 
 namespace weir::app {
@@ -128,6 +129,7 @@ run::RunOptions run_options(const po::variables_map& given, const char* command)
     if (given.count("config") == 0)
         throw core::UsageError(std::string("weir ") + command + " needs --config FILE (weir " + command + " --help)");
     run::RunOptions options;
+    options.make_built_in = simulate::make_simulator;
     options.config = config::load_config(text("config"), given.count("out") > 0);
     choose_node(given, options);
     options.out = text("out");

@@ -1,4 +1,4 @@
-// `weir send`: the loop from simulator to target, and the account at the end. The work is in lib/port.
+// `weir send`: the loop from simulator to target, and the account at the end. The work is in lib/data/port.
 #include "command.hpp"
 
 #include <fmt/core.h>

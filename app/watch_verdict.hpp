@@ -1,4 +1,4 @@
-// Is a running weir losing data? In words, from its document; as its page says it (lib/web/page/verdict.js).
+// Is a running weir losing data? In words, from its document; as its page says it (lib/operate/web/page/verdict.js).
 // tests/page/verdicts.py has what both have to say.
 #pragma once
 

@@ -52,7 +52,7 @@ class Tests:
         """[(test, filter)] of a file in tests/; of one in lib/ or app/, the tests of its room."""
         place = path.relative_to(ROOT).parts
         if place[0] == "lib":
-            return self.of_name(place[1])
+            return self.of_name(place[2])
         if place[0] == "app":
             return self.of_name("app")
         found = [test["name"] for test in self.tests if path in self.sources(test)]
@@ -72,7 +72,7 @@ class Tests:
         path = (pathlib.Path.cwd() / name).resolve()
         if path.is_file() and path.is_relative_to(ROOT):
             return self.of_file(path)
-        return self.of_name(name.rstrip("/").removeprefix("lib/").removeprefix("tests/"))
+        return self.of_name(re.sub(r"^(lib/(data/|operate/|tools/)?|tests/)", "", name.rstrip("/")))
 
     def why_not(self, name):
         if (ROOT / "tests" / "guest" / f"{name.removeprefix('guest_')}_test.py").exists():

@@ -37,6 +37,7 @@ IN_TESTS = [
     (re.compile(r"^TEST(?:_F|_P)?\(\s*(?:[a-z]\w*|\w*_\w*|\w+,\s*(?:[a-z]\w*|\w*_\w*))(?=[,)])", re.MULTILINE),
      "suites and cases are in CamelCase, as GoogleTest asks for"),
 ]
+SHELVES = ("data", "operate", "tools")  # of lib/, where headers are included from
 NOT_CHECKED = {"scripts/tidy.py", "tests/checks/checks_test.py", "LICENSE"}
 
 
@@ -140,7 +141,7 @@ def check_tree(root):
 
 def complaint(root, headers, compiler, flags):
     """What the compiler says first of a source that includes these, one after the other; None if nothing."""
-    run = subprocess.run([compiler, "-fsyntax-only", "-x", "c++", "-I", root / "lib", *flags, "-"], cwd=root,
+    run = subprocess.run([compiler, "-fsyntax-only", "-x", "c++", *(f"-I{root / 'lib' / shelf}" for shelf in SHELVES), *flags, "-"], cwd=root,
                          input="".join(f'#include "{header}"\n' for header in headers), capture_output=True, text=True)
     first = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[:200])
     return None if run.returncode == 0 else first
@@ -150,9 +151,9 @@ def included_by(root, header, known):
     """The headers of ours that it includes, and those that they include. `known` remembers."""
     if header not in known:
         known[header] = set()
-        text = (root / "lib" / header).read_text()
+        text = next((root / "lib").glob(f"*/{header}")).read_text()
         for name in re.findall(r'^#include\s*"(.*)"', text, re.MULTILINE):
-            if (root / "lib" / name).exists():
+            if any((root / "lib").glob(f"*/{name}")):
                 known[header] |= {name} | included_by(root, name, known)
     return known[header]
 
@@ -195,13 +196,13 @@ def is_first_of_its_source(root, header):
     """The .cpp of the same name begins with the header: a build of single files (-Dunity=off) compiles it alone."""
     source = (root / header).with_suffix(".cpp")
     first = re.search(r'^#include\s*[<"](.*)[>"]', source.read_text(), re.MULTILINE) if source.exists() else None
-    return first is not None and "lib/" + first.group(1) == header
+    return first is not None and header.split("/", 2)[2] == first.group(1)
 
 
 def check_headers(root, compiler, flags, layers=None):
     headers = [n for n in project_files(root) if n.startswith("lib/") and n.endswith(".hpp") and not is_first_of_its_source(root, n)]
-    headers = [n for n in headers if layers is None or n.split("/")[1] in layers]
-    headers = [n.removeprefix("lib/") for n in headers]
+    headers = [n for n in headers if layers is None or n.split("/")[2] in layers]
+    headers = [n.split("/", 2)[2] for n in headers]  # as they are included, without the shelf
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = pool.map(lambda chain: compile_alone(root, chain, compiler, flags), chains(root, headers))
     return sorted(problem for problems in found for problem in problems)

@@ -1,5 +1,5 @@
-// Event building over a network beside plain N-to-N over the same one: lib/cluster on lib/fabric, as processes of this
-// machine. scripts/bench cluster runs it; docs/internals/benchmarks/EVENT_BUILDING.md says what the numbers mean.
+// Event building over a network beside plain N-to-N over the same one: lib/data/cluster on lib/fabric, as processes of
+// this machine. scripts/bench cluster runs it; docs/internals/benchmarks/EVENT_BUILDING.md says what the numbers mean.
 
 #include <fmt/core.h>
 #include <stdlib.h>

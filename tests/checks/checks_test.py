@@ -21,14 +21,14 @@ class Tree(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        self.write("lib/meson.build", "libraries = ['core', 'wire', 'port']\n")
-        self.write("lib/core/meson.build", "sources = files()\n")
-        self.write("lib/wire/meson.build", "uses = ['core']\n")
-        self.write("lib/port/meson.build", "uses = ['wire']\nexternal = [dpdk_dep, fmt_dep]\n")
+        self.write("lib/meson.build", "shelves = {\n  'data' : ['core', 'wire', 'port'],\n  'operate' : ['run'],\n  'tools' : ['bench'],\n}\n")
+        self.write("lib/data/core/meson.build", "sources = files()\n")
+        self.write("lib/data/wire/meson.build", "uses = ['core']\n")
+        self.write("lib/data/port/meson.build", "uses = ['wire']\nexternal = [dpdk_dep, fmt_dep]\n")
         self.write("app/main.cpp", '#include "port/port.hpp"\n#include "run.hpp"\n#include <rte_version.h>\nint main() {}\n')
-        self.write("lib/core/units.hpp", "#pragma once\n#include <cstdint>\n")
-        self.write("lib/wire/frame.hpp", '#pragma once\n#include "core/units.hpp"\n')
-        self.write("lib/port/port.hpp", '#pragma once\n#include <rte_mbuf.h>\n#include "core/units.hpp"\n#include "wire/frame.hpp"\n')
+        self.write("lib/data/core/units.hpp", "#pragma once\n#include <cstdint>\n")
+        self.write("lib/data/wire/frame.hpp", '#pragma once\n#include "core/units.hpp"\n')
+        self.write("lib/data/port/port.hpp", '#pragma once\n#include <rte_mbuf.h>\n#include "core/units.hpp"\n#include "wire/frame.hpp"\n')
 
     def tearDown(self):
         self.folder.cleanup()
@@ -52,51 +52,65 @@ class Layers(Tree):
         self.assertEqual(self.problems(), [])
 
     def test_a_lower_layer_including_a_higher_one(self):
-        self.write("lib/core/bad.hpp", '#pragma once\n#include "wire/frame.hpp"\n')
-        self.expect("lib/core/bad.hpp:2: core must not include")
+        self.write("lib/data/core/bad.hpp", '#pragma once\n#include "wire/frame.hpp"\n')
+        self.expect("lib/data/core/bad.hpp:2: core must not include")
 
     def test_a_lower_layer_that_is_not_in_uses(self):
-        self.write("lib/wire/meson.build", "uses = []\n")
+        self.write("lib/data/wire/meson.build", "uses = []\n")
         self.assertTrue(any("wire must not include" in p for p in self.problems()))
 
     def test_dpdk_below_port(self):
         for layer in ("core", "wire"):
-            self.write(f"lib/{layer}/bad.cpp", "#include <rte_mbuf.h>\n")
+            self.write(f"lib/data/{layer}/bad.cpp", "#include <rte_mbuf.h>\n")
             self.expect("must compile without DPDK")
-            (self.root / f"lib/{layer}/bad.cpp").unlink()
+            (self.root / f"lib/data/{layer}/bad.cpp").unlink()
 
     def test_dpdk_in_a_layer_that_does_not_name_it(self):
-        self.write("lib/meson.build", "libraries = ['core', 'wire', 'port', 'options']\n")
-        self.write("lib/options/meson.build", "uses = ['core']\nexternal = [fmt_dep]\n")
-        self.write("lib/options/bad.cpp", "#include <rte_mbuf.h>\n")
+        self.write("lib/meson.build", "shelves = {\n  'data' : ['core', 'wire', 'port', 'options'],\n}\n")
+        self.write("lib/data/options/meson.build", "uses = ['core']\nexternal = [fmt_dep]\n")
+        self.write("lib/data/options/bad.cpp", "#include <rte_mbuf.h>\n")
         self.expect("options must compile without DPDK")
 
     def test_dpdk_in_quotes_or_in_a_folder(self):
-        self.write("lib/core/bad.cpp", '#include "dpdk/rte_mbuf.h"\n')
+        self.write("lib/data/core/bad.cpp", '#include "dpdk/rte_mbuf.h"\n')
         self.assertNotEqual(self.problems(), [])
 
     def test_relative_includes(self):
-        self.write("lib/wire/bad.cpp", '#include "../port/port.hpp"\n')
+        self.write("lib/data/wire/bad.cpp", '#include "../port/port.hpp"\n')
         self.expect("climbs out")
 
     def test_including_the_program(self):
-        self.write("lib/port/bad.cpp", '#include "app/run.hpp"\n')
+        self.write("lib/data/port/bad.cpp", '#include "app/run.hpp"\n')
         self.expect("never the program")
 
     def test_angle_brackets_do_not_hide_our_own(self):
-        self.write("lib/core/bad.cpp", "#include <port/port.hpp>\n")
+        self.write("lib/data/core/bad.cpp", "#include <port/port.hpp>\n")
         self.expect("use quotes")
 
     def test_indented_directives(self):
-        self.write("lib/core/bad.cpp", '  #  include "port/port.hpp"\n')
+        self.write("lib/data/core/bad.cpp", '  #  include "port/port.hpp"\n')
         self.expect("core must not include")
 
+    def test_upper_shelves_do_not_use_each_other(self):
+        self.write("lib/operate/run/run.hpp", "#pragma once\n")
+        self.write("lib/tools/bench/meson.build", "uses = ['run']\n")
+        with self.assertRaises(SystemExit):
+            self.problems()
+        self.write("lib/tools/bench/meson.build", "uses = ['core']\n")
+        self.assertEqual(self.problems(), [])
+        self.write("lib/tools/bench/bad.cpp", '#include "run/run.hpp"\n')
+        self.expect("bench must not include")
+
+    def test_a_folder_that_is_no_shelf(self):
+        self.write("lib/more/extra/x.hpp", "#pragma once\n")
+        self.expect("lib/more: not in the list")
+
     def test_a_layer_that_is_not_in_the_list(self):
-        self.write("lib/extra/x.hpp", "#pragma once\n")
+        self.write("lib/data/extra/x.hpp", "#pragma once\n")
         self.expect("not in the list")
 
     def test_uses_upwards(self):
-        self.write("lib/core/meson.build", "uses = ['port']\n")
+        self.write("lib/data/core/meson.build", "uses = ['port']\n")
         with self.assertRaises(SystemExit):
             self.problems()
 
@@ -107,7 +121,7 @@ class Links(Tree):
         self.write("README.md", "# Top\n[all](docs/README.md), [one part](docs/guides/A.md#second-part-b), [folder](docs/guides), [away](https://x.org/y.md)\n")
         self.write("docs/README.md", "[A](guides/A.md)\n")
         self.write("docs/guides/A.md", "# A\n[here](#second-part-b), [top](../../README.md#top)\n\n## Second part: `b`!\n")
-        self.write("lib/core/a.cpp", "// docs/guides/A.md#second-part-b, docs/guides/, A.md; other/docs/none.md\n")
+        self.write("lib/data/core/a.cpp", "// docs/guides/A.md#second-part-b, docs/guides/, A.md; other/docs/none.md\n")
 
     def expect(self, name, text, *parts):
         self.write(name, text)
@@ -136,9 +150,9 @@ class Links(Tree):
         self.assertEqual(check_links.anchors("# A\n## B\n## B\n### B\n# C [d](e.md)\n"), {"a", "b", "b-1", "b-2", "c-d"})
 
     def test_names_in_code(self):
-        self.expect("lib/core/a.cpp", 'say("docs/B.md");\n', "there is no docs/B.md")
-        self.expect("lib/core/a.cpp", 'say("docs/guides/A.md#third");\n', "no heading for #third")
-        self.expect("lib/core/a.cpp", "// see docs/formats/ and\n// GONE.md\n", "there is no docs/formats/", "no page is called GONE.md")
+        self.expect("lib/data/core/a.cpp", 'say("docs/B.md");\n', "there is no docs/B.md")
+        self.expect("lib/data/core/a.cpp", 'say("docs/guides/A.md#third");\n', "no heading for #third")
+        self.expect("lib/data/core/a.cpp", "// see docs/formats/ and\n// GONE.md\n", "there is no docs/formats/", "no page is called GONE.md")
 
     def test_a_page_that_the_index_lacks(self):
         self.write("docs/guides/B.md", "# B\n")
@@ -161,38 +175,38 @@ class Tidy(Tree):
                  "bool S::operator==(const S& o) const {\n", "S::~S() {\n", 'extern "C" {\nvoid f() {\n']
         for head in heads:
             text = head + body + "}\n" * head.count("{")
-            self.assertEqual(len([p for p in tidy.check_text("lib/core/x.cpp", text) if "limit is" in p]), 1, head)
+            self.assertEqual(len([p for p in tidy.check_text("lib/data/core/x.cpp", text) if "limit is" in p]), 1, head)
 
     def test_short_functions_and_long_tables(self):
         table = "constexpr int table[] = {\n" + "  1,\n" * 200 + "};\n"
         many = "void f() {\n  if (a) { g(); }\n  auto l = [] { return '{'; };\n}\n" * 60
         text = 'const char* s = "{{{"; // {{\nconst char* r = R"(\n{\n)";\nint n = 1\'000;\n'
-        self.assertEqual(tidy.check_text("lib/core/x.cpp", text + table + many), [])
+        self.assertEqual(tidy.check_text("lib/data/core/x.cpp", text + table + many), [])
 
     def test_unfinished_words(self):
         for word in ("TO" + "DO", "FIX" + "ME", "XX" + "X", "for " + "now", "a stu" + "b"):
             self.expect("docs/x.md", f"// {word}: later\n", "'")
 
     def test_words_that_only_look_unfinished(self):
-        self.assertEqual(tidy.check_text("lib/core/x.cpp", "// stubborn, HACKING, for nowhere, XXXX\n"), [])
+        self.assertEqual(tidy.check_text("lib/data/core/x.cpp", "// stubborn, HACKING, for nowhere, XXXX\n"), [])
 
     def test_printing_in_the_library(self):
         for call in ('printf("x");', "std::cout << 1;"):
-            self.expect("lib/core/x.cpp", call + "\n", "does not print")
+            self.expect("lib/data/core/x.cpp", call + "\n", "does not print")
             self.assertEqual(tidy.check_text("app/x.cpp", call + "\n"), [])
         for call in ('std::fprintf(stderr, "x");', 'fmt::print(stderr, "x");', "std::cerr << 1;", 'perror("x");'):
-            self.expect("lib/core/x.cpp", call + "\n", "does not print")
+            self.expect("lib/data/core/x.cpp", call + "\n", "does not print")
             self.expect("app/x.cpp", call + "\n", "core::print_stderr")
-        self.assertEqual(tidy.check_text("lib/core/x.cpp", '// printf("x")\nsnprintf(b, 3, "printf(");\n'), [])
+        self.assertEqual(tidy.check_text("lib/data/core/x.cpp", '// printf("x")\nsnprintf(b, 3, "printf(");\n'), [])
 
     def test_paths_of_one_machine(self):
-        self.expect("lib/core/x.cpp", 'open("/wo' + 'rk/main/x");\n', "one machine")
+        self.expect("lib/data/core/x.cpp", 'open("/wo' + 'rk/main/x");\n', "one machine")
         self.expect("scripts/x", 'cat ../sha' + 'red/x\n', "one machine")
         self.assertEqual(tidy.check_text("tests/x.cpp", 'open("../sha' + 'red/x");\n'), [])
 
     def test_headers(self):
-        self.expect("lib/core/x.hpp", "int x;\n", "#pragma once")
-        self.expect("lib/core/x.hpp", "#pragma once\nusing namespace std;\n", "open a namespace")
+        self.expect("lib/data/core/x.hpp", "int x;\n", "#pragma once")
+        self.expect("lib/data/core/x.hpp", "#pragma once\nusing namespace std;\n", "open a namespace")
 
     def test_names_of_tests(self):
         self.expect("tests/core/x_test.cpp", "TEST(run_writer, Closes) {}\n", "CamelCase")
@@ -203,9 +217,9 @@ class Tidy(Tree):
         self.assertIn("not executable", tidy.check_tree(self.root)[0])
 
     def test_a_header_that_does_not_compile_alone(self):
-        (self.root / "lib/port/port.hpp").unlink()
+        (self.root / "lib/data/port/port.hpp").unlink()
         self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"]), [])
-        self.write("lib/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
+        self.write("lib/data/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
         found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
         self.assertEqual(len(found), 1, found)
         self.assertIn("core/needy.hpp: does not compile alone", found[0])
@@ -213,21 +227,21 @@ class Tidy(Tree):
         self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"], ["port"]), [])
 
     def test_headers_that_are_compiled_together_do_not_help_each_other(self):
-        (self.root / "lib/port/port.hpp").unlink()
-        self.write("lib/core/first.hpp", "#pragma once\n#include <string>\n")
-        self.write("lib/core/second.hpp", '#pragma once\n#include "core/first.hpp"\ninline std::string f() { return {}; }\n')
-        self.write("lib/core/third.hpp", '#pragma once\n#include "core/second.hpp"\ninline std::vector<int> g() { return {}; }\n')
-        self.write("lib/core/other.hpp", "#pragma once\ninline std::string h() { return {}; }\n")
+        (self.root / "lib/data/port/port.hpp").unlink()
+        self.write("lib/data/core/first.hpp", "#pragma once\n#include <string>\n")
+        self.write("lib/data/core/second.hpp", '#pragma once\n#include "core/first.hpp"\ninline std::string f() { return {}; }\n')
+        self.write("lib/data/core/third.hpp", '#pragma once\n#include "core/second.hpp"\ninline std::vector<int> g() { return {}; }\n')
+        self.write("lib/data/core/other.hpp", "#pragma once\ninline std::string h() { return {}; }\n")
         self.assertIn(["core/first.hpp", "core/second.hpp", "core/third.hpp"], list(tidy.chains(self.root, [f"core/{n}.hpp" for n in ("third", "second", "first", "other")])))
         found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
         self.assertEqual([problem.split(":")[0] for problem in found], ["core/other.hpp", "core/third.hpp"], found)
 
     def test_a_header_that_the_build_compiles_alone_is_not_compiled_again(self):
-        (self.root / "lib/port/port.hpp").unlink()
-        self.write("lib/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
-        self.write("lib/core/needy.cpp", '#include <string>\n#include "core/needy.hpp"\n')
+        (self.root / "lib/data/port/port.hpp").unlink()
+        self.write("lib/data/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
+        self.write("lib/data/core/needy.cpp", '#include <string>\n#include "core/needy.hpp"\n')
         self.assertEqual(len(tidy.check_headers(self.root, "g++", ["-std=c++20"])), 1)
-        self.write("lib/core/needy.cpp", '// A comment.\n#include "core/needy.hpp"\n#include <string>\n')
+        self.write("lib/data/core/needy.cpp", '// A comment.\n#include "core/needy.hpp"\n#include <string>\n')
         self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"]), [])
 
 

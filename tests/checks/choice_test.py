@@ -53,15 +53,15 @@ class Choice(unittest.TestCase):
         self.assertIn("live_bench_part", self.parts)
 
     def test_every_format(self):
-        formats = [name for name in names("lib/wire/formats", "formats") if name != "declared"]  # has names of its own
+        formats = [name for name in names("lib/data/wire/formats", "formats") if name != "declared"]  # has names of its own
         self.assertEqual(self.missing(formats, r"[\"' ]{}[\"' ]"), [])
         self.assertIn("[[format]]", self.whole)
 
     def test_every_reducer(self):
-        self.assertEqual(self.missing(names("lib/config/reducers", "reducers"), r'kind = "{}"'), [])
+        self.assertEqual(self.missing(names("lib/data/config/reducers", "reducers"), r'kind = "{}"'), [])
 
     def test_every_sink(self):
-        self.assertEqual(self.missing(names("lib/config/sinks", "sinks"), r'kind = "{}"'), ["cluster"])  # nobody writes that
+        self.assertEqual(self.missing(names("lib/data/config/sinks", "sinks"), r'kind = "{}"'), ["cluster"])  # nobody writes that
         self.assertIn("live_cluster_part", self.parts)
 
 
@@ -73,14 +73,14 @@ class Names(unittest.TestCase):
 
     def test_a_room_and_all_its_programs(self):
         self.assertEqual(self.meant("steer"), ["steer "])
-        self.assertEqual(sorted(self.meant("lib/port", "port")), ["port ", "port_eal "])
+        self.assertEqual(sorted(self.meant("lib/data/port", "port")), ["port ", "port_eal "])
 
     def test_a_part_of_a_name_that_several_share(self):
         self.assertEqual(sorted(self.meant("recorder")), ["live_recorder ", "replay_recorder "])
 
     def test_a_file(self):
         self.assertEqual(self.meant(ROOT / "tests" / "live" / "rc_test.py"), ["live_rc "])
-        self.assertEqual(self.meant(ROOT / "lib" / "steer" / "steering.cpp"), ["steer "])
+        self.assertEqual(self.meant(ROOT / "lib" / "data" / "steer" / "steering.cpp"), ["steer "])
 
     def test_a_file_of_a_program_by_its_cases(self):
         [line] = self.meant(ROOT / "tests" / "steer" / "steering_test.cpp")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Libraries that are loaded where they are wanted (lib/core/loaded_library.hpp): no other command loads them, without one the command that wants it says which
+"""Libraries that are loaded where they are wanted (lib/data/core/loaded_library.hpp): no other command loads them, without one the command that wants it says which
 package has it, and Debian's packages and the guest have all of them.
 
 usage: loaded_libraries_test.py WEIR

@@ -10,7 +10,7 @@ import time
 import documents
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "lib" / "web" / "page"
+PAGE = ROOT / "lib" / "operate" / "web" / "page"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".md": "text/markdown; charset=utf-8"}
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

@@ -1,5 +1,5 @@
-// Built with the flags of the SIMD code itself (lib/reduce/meson.build): Highway's headers refuse baselines that hold
-// more than its dispatch tells apart, as -march=native is on some processors.
+// Built with the flags of the SIMD code itself (lib/data/reduce/meson.build): Highway's headers refuse baselines that
+// hold more than its dispatch tells apart, as -march=native is on some processors.
 #include "every_target.hpp"
 
 #include <hwy/targets.h>

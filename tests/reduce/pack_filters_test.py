@@ -112,7 +112,7 @@ class Filters(Case):
             self.assertEqual(out + chunk[at:], image.tobytes(), what)
 
     def test_bits_as_documented(self):
-        """Another reader, made from the description in lib/reduce/pack/bits.hpp alone."""
+        """Another reader, made from the description in lib/data/reduce/pack/bits.hpp alone."""
         for what, image in images():
             if image.dtype.kind == "f":
                 continue

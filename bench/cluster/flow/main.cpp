@@ -1,4 +1,4 @@
-// Event building over a network of flows: the core of lib/cluster as it is, in one thread, without MPI.
+// Event building over a network of flows: the core of lib/data/cluster as it is, in one thread, without MPI.
 // scripts/simulate runs it. One line of JSON on the standard output, and what it took to find it on the standard error.
 
 #include <cstdio>

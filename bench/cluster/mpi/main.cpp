@@ -1,4 +1,4 @@
-// Event building over MPI: the core of lib/cluster as it is, a network that MPI makes, and no detector.
+// Event building over MPI: the core of lib/data/cluster as it is, a network that MPI makes, and no detector.
 // scripts/simulate runs it in a simulator; with mpirun it runs on machines. One line of JSON on the standard output.
 
 #include <mpi.h>

@@ -7,6 +7,8 @@
 
 namespace weir::record {
 
+inline constexpr core::CounterFamily triggers{"recorder_triggers", "reason",
+                                              "What made the flight recorder save packets."};
 inline constexpr std::array recorder_counters = {
     core::CounterInfo::summed("seen",
                               "Packets that rx lcores took from ports or captures while a pcapng sink was there."),
@@ -21,12 +23,14 @@ inline constexpr std::array recorder_counters = {
                               "Files that were begun. At `files_max` nothing is saved any more: "
                               "save the files elsewhere and see why there is so much to record."),
     core::CounterInfo::summed("triggers.incomplete",
-                              "Incomplete events that made the flight recorder save packets. See `events.incomplete`."),
+                              "Incomplete events that made the flight recorder save packets. See `events.incomplete`.")
+        .in(triggers),
     core::CounterInfo::summed("triggers.drops",
                               "Bursts of lost packets, of `drops` a second and more, that did so. "
-                              "See `packets.dropped` and the devices' counters."),
-    core::CounterInfo::summed("triggers.request",
-                              "Times that somebody asked: SIGUSR2, or `/weir/record` of telemetry."),
+                              "See `packets.dropped` and the devices' counters.")
+        .in(triggers),
+    core::CounterInfo::summed("triggers.request", "Times that somebody asked: SIGUSR2, or `/weir/record` of telemetry.")
+        .in(triggers),
     core::CounterInfo::summed("triggers.unsaved",
                               "Triggers that came when nothing was written any more: raise `files_max` or `bytes_max`, "
                               "or make room on the disk; `recorder.stopped` says which."),

@@ -234,15 +234,22 @@ std::uint32_t write_header(std::byte* frame, std::uint32_t ip_at) noexcept {
     return at;
 }
 
+constexpr core::CounterFamily decapsulated{"packets_decapsulated", "tunnel",
+                                           "Packets that came inside of others, by what was taken off."};
+
 }  // namespace
 
 constinit const std::array<core::CounterInfo, tunnel_count> tunnel_counters = core::make_counter_table<Tunnel>({
     {Tunnel::erspan, "erspan",
      "Packets that came in ERSPAN, as a switch mirrors to a remote address, and from which it was taken off. "
-     "As many as `received` where nothing else comes to the port."},
-    {Tunnel::vxlan, "vxlan", "Packets that came in VXLAN, and from which it was taken off."},
-    {Tunnel::mpls, "mpls", "Packets that came with MPLS labels, and from which these were taken off."},
-    {Tunnel::gre, "gre", "Packets that came in GRE, as Ethernet or as IP, and from which it was taken off."},
+     "As many as `received` where nothing else comes to the port.",
+     core::Fate::none, &decapsulated},
+    {Tunnel::vxlan, "vxlan", "Packets that came in VXLAN, and from which it was taken off.", core::Fate::none,
+     &decapsulated},
+    {Tunnel::mpls, "mpls", "Packets that came with MPLS labels, and from which these were taken off.", core::Fate::none,
+     &decapsulated},
+    {Tunnel::gre, "gre", "Packets that came in GRE, as Ethernet or as IP, and from which it was taken off.",
+     core::Fate::none, &decapsulated},
 });
 
 std::optional<Tunnel> tunnel_of(Encapsulation by) noexcept {

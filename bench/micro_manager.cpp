@@ -18,14 +18,14 @@ using cluster::Message;
 using cluster::NodeId;
 
 /// The other nodes: they answer what the manager says when they are asked for.
-class Others final : public cluster::Mail {
+class Others final : public cluster::MessageSender {
 public:
     void to(NodeId node, Message message, cluster::Payload /*payload*/) override {
         ++sent;
         if (message.kind == Kind::assign) builder = node;
         if (message.kind == Kind::record) witness = node;
     }
-    using Mail::to;
+    using MessageSender::to;
     void to_manager(Message /*message*/) override {}
 
     std::uint64_t sent = 0;

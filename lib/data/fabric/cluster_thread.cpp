@@ -45,7 +45,7 @@ cluster::Payload payload_of(std::byte* part) {
 
 }  // namespace
 
-ClusterThread::Member(Config config)
+ClusterThread::ClusterThread(Config config)
     : config_(std::move(config)), memory_(config_.memory_bytes), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_fd_ < 0) throw core::RunError("eventfd: the system gives no more file descriptors");
     waited_for_ns_.resize(config_.settings.nodes);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "observe/ledger.hpp"
-#include "observe/run_list.hpp"
+#include "observe/rate_history.hpp"
 #include "observe/run_sampler.hpp"
 #include "observe/source_view.hpp"
 #include "pipeline/finding.hpp"

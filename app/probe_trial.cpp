@@ -250,11 +250,10 @@ private:
         exchange();
         out_.done = true;
         for (std::size_t i = 0; i < wire::packet_counters.size(); ++i) {
-            const auto counter = static_cast<PacketCounter>(i);
-            const bool good = counter == PacketCounter::in_flight || counter == PacketCounter::placed ||
-                              counter == PacketCounter::control;
-            if (const std::uint64_t count = packets_.get(counter); count > 0 && !good)
-                out_.lost.emplace_back(wire::packet_counters[i].name, count);
+            const core::CounterInfo& info = wire::packet_counters[i];
+            const bool good = info.fate == core::Fate::open || info.fate == core::Fate::kept;
+            if (const std::uint64_t count = packets_.get(static_cast<PacketCounter>(i)); count > 0 && !good)
+                out_.lost.emplace_back(info.name, count);
         }
     }
 

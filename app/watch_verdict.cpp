@@ -31,10 +31,8 @@ double packets_at(const Json& document, const char* wanted) {
 std::string loss_words(const Json& document, const Json& loss) {
     const std::string cause = watch_words(loss, "/cause");
     std::string place = watch_words(loss, "/place");
-    if (place.empty()) {
-        place = cause == "missing" ? "way" : "weir";
-        if (cause == "device") place = packets_at(document, "kernel") > packets_at(document, "nic") ? "kernel" : "nic";
-    }
+    // A device is the card, or the kernel in front of it.
+    if (place == "device") place = packets_at(document, "kernel") > packets_at(document, "nic") ? "kernel" : "nic";
     const char* const words = place == "way"      ? "on the way"
                               : place == "nic"    ? "in the NIC"
                               : place == "kernel" ? "in the kernel"

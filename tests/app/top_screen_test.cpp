@@ -81,7 +81,7 @@ TEST(TopScreen, SourcesAreSorted) {
 
 TEST(TopScreen, LossesAreSaidAndMarked) {
     nlohmann::json document = watched_run();
-    document["losses"] = {{{"cause", "late"}, {"packets", 12}, {"per_s", 0.5}}};
+    document["losses"] = {{{"cause", "late"}, {"packets", 12}, {"place", "weir"}, {"per_s", 0.5}}};
     document["where"][3]["packets"] = 12;
     document["where"][1]["packets"] = nullptr;
     const std::string text = top_text(top_screen(document, {}));

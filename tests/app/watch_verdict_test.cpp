@@ -29,8 +29,8 @@ TEST(WatchVerdict, NothingLostNeedsAllPlaces) {
 
 TEST(WatchVerdict, TheLargestLossOfNowIsTheHeadline) {
     nlohmann::json document = watched_run();
-    document["losses"] = {{{"cause", "queue_full"}, {"packets", 900}, {"per_s", 1.5}},
-                          {{"cause", "missing"}, {"packets", 10}, {"per_s", 12}}};
+    document["losses"] = {{{"cause", "queue_full"}, {"packets", 900}, {"place", "weir"}, {"per_s", 1.5}},
+                          {{"cause", "missing"}, {"packets", 10}, {"place", "way"}, {"per_s", 12}}};
     WatchVerdict verdict = watch_verdict(document);
     EXPECT_EQ(verdict.level, Level::losing);
     EXPECT_EQ(verdict.headline, "Losing data: 12 packets/s missing, on the way");
@@ -39,6 +39,16 @@ TEST(WatchVerdict, TheLargestLossOfNowIsTheHeadline) {
     verdict = watch_verdict(document);
     EXPECT_EQ(verdict.level, Level::lost);
     EXPECT_EQ(verdict.headline, "Lost in this run: 900 packets queue full, in weir");
+}
+
+TEST(WatchVerdict, ADeviceIsTheCardOrTheKernelInFrontOfIt) {
+    nlohmann::json document = watched_run();
+    document["losses"] = {{{"cause", "device"}, {"packets", 9}, {"place", "device"}, {"per_s", 0}}};
+    document["where"][1]["packets"] = 9;
+    EXPECT_EQ(watch_verdict(document).headline, "Lost in this run: 9 packets dropped by the device, in the NIC");
+    document["where"][1]["packets"] = 0;
+    document["where"][2]["packets"] = 9;
+    EXPECT_EQ(watch_verdict(document).headline, "Lost in this run: 9 packets dropped by the device, in the kernel");
 }
 
 TEST(WatchVerdict, ASinkThatFailsLosesData) {

@@ -28,7 +28,7 @@ void expect_names_unique_and_texts_useful(std::span<const CounterInfo> table) {
             << info.name;
         EXPECT_TRUE(info.help.ends_with('.')) << info.name << ": the text is made of sentences";
         // Everything that can be a loss tells what to do, which takes more than one sentence.
-        if (info.name.starts_with("dropped.") || info.name.starts_with("incomplete.")) {
+        if (info.place != weir::core::Place::none || info.fate == weir::core::Fate::partial) {
             EXPECT_GT(info.help.size(), 80u) << info.name;
         }
     }

@@ -267,7 +267,7 @@ TEST(LossPlaces, NeverCountAPacketTwice) {
                                         << ", late " << late << ", unread " << unread << ": " << places.way().evidence);
         EXPECT_LE(places.way().packets.value_or(0), way);
         for (const Ledger::Loss& loss : ledger.losses())
-            if (loss.cause == "missing") {
+            if (loss.place == weir::core::Place::way) {
                 EXPECT_EQ(places.way().packets, Known(loss.packets));
             }
         const std::uint64_t dropped = ledger.all_came() ? 0 : device + of_others;

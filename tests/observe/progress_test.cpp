@@ -96,7 +96,7 @@ TEST(Progress, OptionsAreWhatIsAcceptedAndNothingElse) {
 
 TEST(Progress, LossesAreOrderedAndHaveNoDuplicatesAmongThem) {
     const auto json = progress_json(busy(), true);
-    EXPECT_EQ(json["losses"][0], (nlohmann::json{{"cause", "no_room"}, {"packets", 700}}));
+    EXPECT_EQ(json["losses"][0], (nlohmann::json{{"cause", "no_room"}, {"packets", 700}, {"place", "weir"}}));
     EXPECT_EQ(json["losses"].size(), 4u);
     EXPECT_EQ(json["levels"]["rings"]["events0"]["used"], 3);
     EXPECT_TRUE(json.contains("balanced"));

@@ -171,7 +171,7 @@ def losing():
     lost = {"late": [0] * 200 + [12 + 3 * math.sin(i / 4) for i in range(100)], "missing": [0] * 240 + [4.0] * 60, "queue_full": [0] * 270 + [7.5] * 30}
     document = running(
         where=where(way=1520, nic=None, weir=5310, evidence={"way": "by sequence: 1,520 numbers of det0 udp 50003 never came", "nic": "net_af_packet does not count what it drops", "weir": "the ledger: late 4,110, queue full 1,200"}),
-        losses=[{"cause": "late", "packets": 4110, "per_s": 12.0}, {"cause": "queue_full", "packets": 1200, "per_s": 7.5}, {"cause": "missing", "packets": 1520, "per_s": 4.0}],
+        losses=[{"cause": "late", "packets": 4110, "place": "weir", "per_s": 12.0}, {"cause": "queue_full", "packets": 1200, "place": "weir", "per_s": 7.5}, {"cause": "missing", "packets": 1520, "place": "way", "per_s": 4.0}],
         ledger=ledger(late=4110, missing=1520), history=history(lost=lost, seed=4),
         bottleneck={"part": "work0", "sentence": "work0: busy 97 % of the time on lcore 4"},
         findings=[{"severity": "error", "text": "4,110 packets of det0 udp 50003 came after their events had left: this source lags behind the others by 2.1 s.", "page": "LOSSES.md#late"},
@@ -215,7 +215,7 @@ def thousand():
     s["last_seen_s"][800], s["per_s"][800], s["packets"][800] = None, 0.0, 0
     s["missing"][5], s["missing"][400], s["missing"][999] = 2, 71, 9
     document["where"] = where(way=82)
-    document["losses"] = [{"cause": "missing", "packets": 82, "per_s": 0.5}]
+    document["losses"] = [{"cause": "missing", "packets": 82, "place": "way", "per_s": 0.5}]
     document["rates"]["lost_per_s"] = 0.5
     return document
 

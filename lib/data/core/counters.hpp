@@ -32,6 +32,10 @@ enum class Fate : std::uint8_t {
 
 /// Where what is lost was lost.
 enum class Place : std::uint8_t { none, way, device, kernel, weir };
+constexpr std::string_view name_of(Place place) {
+    constexpr std::array<std::string_view, 5> names{"", "way", "device", "kernel", "weir"};
+    return names[static_cast<std::size_t>(place)];
+}
 
 /// Counters whose sum means something, too: one metric, in which a label tells them apart.
 struct CounterFamily {

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "plan/stream_rules.hpp"
 #include "port/rte_rules.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::pipeline {
 
@@ -191,8 +192,10 @@ void RunFlows::add_findings(std::vector<Finding>& findings) const {
         for (std::size_t i = 0; port.rules != nullptr && i < port.rules->rules().size(); ++i) {
             const PortRules::Entry& entry = port.rules->entries()[i];
             const std::string place = place_of(port.from, port.rules->rules()[i]);
+            const std::string_view counter =
+                wire::packet_counters[static_cast<std::size_t>(wire::PacketCounter::flow_rule)].name;
             if (entry.effective == Effective::no)
-                findings.push_back({"dropped.flow_rule", 0, false,
+                findings.push_back({std::string(counter), 0, false,
                                     fmt::format("the device of port {} accepts a rule that does nothing ({}): {}; "
                                                 "weir did it in software",
                                                 port.name, place, entry.message),

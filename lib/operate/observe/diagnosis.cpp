@@ -28,10 +28,24 @@ struct Case {
     const Observations& seen;
     std::vector<pipeline::Finding> findings;
     std::uint64_t unexplained = 0;  ///< packets that never came and for which no rule has found a reason yet
+    std::array<bool, core::count_of<PacketCounter>> named{};  ///< those that have a sentence of their own
 
+    void add(PacketCounter counter, std::uint64_t packets, const char* section, std::string sentence,
+             bool loss = true) {
+        mark(counter);
+        add(name(counter), packets, section, std::move(sentence), loss);
+    }
+    void add(EventCounter counter, std::uint64_t packets, const char* section, std::string sentence, bool loss = true) {
+        add(fmt::format("events.{}", ledger.info(counter).name), packets, section, std::move(sentence), loss);
+    }
     void add(std::string counter, std::uint64_t packets, const char* section, std::string sentence, bool loss = true) {
         findings.push_back(
             {std::move(counter), packets, loss, std::move(sentence), fmt::format("{}#{}", page_of_losses, section)});
+    }
+    void mark(PacketCounter counter) { named[static_cast<std::size_t>(counter)] = true; }
+    [[nodiscard]] std::string name(PacketCounter counter) const { return std::string(ledger.info(counter).name); }
+    [[nodiscard]] std::string full_name(PacketCounter counter) const {
+        return fmt::format("packets.{}", ledger.info(counter).name);
     }
     [[nodiscard]] std::uint64_t get(PacketCounter counter) const { return ledger.get(counter); }
     [[nodiscard]] std::uint64_t get(EventCounter counter) const { return ledger.get(counter); }
@@ -101,7 +115,7 @@ void add_outage(Case& c, std::size_t s, const SourceEnds::Outage& outage, std::s
     const Ledger::Source& source = c.ledger.sources[s];
     const std::uint64_t packets = std::min(outage.packets, c.unexplained);
     c.unexplained -= packets;
-    c.add("events.incomplete.timeout", packets, "silent-source", std::move(sentence));
+    c.add(EventCounter::incomplete_timeout, packets, "silent-source", std::move(sentence));
     c.findings.back().about = source.missing_guessed > 0;
 }
 
@@ -125,7 +139,7 @@ bool absent_for_a_time(Case& c, std::size_t s) {
 void silent_sources(Case& c) {
     const std::uint64_t all = sum_of_sources(c.ledger);
     if (c.ledger.stream_packets() == 0 && c.ledger.received > 0)
-        c.add("packets.unsteered", 0, "silent-source",
+        c.add(c.full_name(PacketCounter::unsteered), 0, "silent-source",
               fmt::format("{} packets came, and none for a configured stream{}{}", c.ledger.received,
                           c.elsewhere(": most went to "),
                           c.seen.replay ? "" : ". What was seen: " + seen_text(c.ledger, c.seen)));
@@ -139,7 +153,7 @@ void silent_sources(Case& c) {
         if (source.packets == 0 && (c.came_and_was_refused(s) || c.may_come_later(source))) continue;
         if (source.packets == 0) {
             const std::uint64_t others = all / std::max<std::size_t>(1, c.ledger.sources.size() - 1);
-            c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
+            c.add(EventCounter::incomplete_timeout, source.missing_packets, "silent-source",
                   fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, "
                               "or sends elsewhere{}",
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
@@ -147,7 +161,7 @@ void silent_sources(Case& c) {
             c.findings.back().possible = c.ledger.capture && c.ledger.capture->other_link > 0;
             c.findings.back().loss = !c.findings.back().possible;
         } else {
-            c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
+            c.add(EventCounter::incomplete_timeout, source.missing_packets, "silent-source",
                   c.seen.going_on
                       ? fmt::format("{} has sent nothing for {:.1f} s, while others go on", c.label(s), silent)
                       : fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on",
@@ -230,7 +244,7 @@ void same_missing(Case& c) {
                                                           "`packets` and the UDP ports with the detector's settings, "
                                                           "or the sender leaves them out"
                                                         : source.setting + " would fit";
-        c.add("events.incomplete.timeout", packets, "same-missing",
+        c.add(EventCounter::incomplete_timeout, packets, "same-missing",
               fmt::format("packets never came, and they are the same {} of {} in every event of {}: "
                           "that is no bad link, the detector sends a smaller readout than is configured: {}",
                           source.same_missing, source.message_packets, who, what));
@@ -279,7 +293,7 @@ void missing(Case& c) {
     const bool told =
         !c.ledger.devices.empty() && c.ledger.device_missed == 0 &&
         std::ranges::all_of(c.ledger.devices, [](const auto& device) { return device.missed.has_value(); });
-    c.add("events.incomplete.timeout", c.unexplained, "missing",
+    c.add(EventCounter::incomplete_timeout, c.unexplained, "missing",
           fmt::format("packet{} never came: {}{}", c.unexplained == 1 ? "" : "s", pattern,
                       told ? "; the device reports no loss of its own" : ""));
     c.findings.back().about = c.ledger.missing_is_guessed();
@@ -314,10 +328,10 @@ void numbers(Case& c) {
     const std::string which = fmt::format("nothing came of {}, number{} {}", counted(events, "event"),
                                           events == 1 ? "" : "s", ranges_text(*c.ledger.numbers));
     if (const std::string senders = senders_text(c); !senders.empty())
-        return c.add("events.opened", 0, "numbers",
+        return c.add(EventCounter::opened, 0, "numbers",
                      fmt::format("{}: {}. If each counts for itself, that is no loss. {}", which, senders,
                                  sources_of_their_own));
-    c.add("events.opened", 0, "numbers",
+    c.add(EventCounter::opened, 0, "numbers",
           fmt::format("{}: the detector skipped {}, or everything was lost before weir (on the way, or while nobody "
                       "recorded)",
                       which, events == 1 ? "it" : "them"));
@@ -327,7 +341,7 @@ void late(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::late);
     if (count == 0) return;
     if (c.seen.stamps_ran_back_s * 1000 > c.seen.timeout_ms) {
-        c.add("dropped.late", count, "late",
+        c.add(PacketCounter::late, count, "late",
               fmt::format("packets came for events that had left: stamps in the capture run back by up to {:.1f} s, so "
                           "before that one was far ahead (a clock was set, or jumped), and at that moment every open "
                           "event was older than {} ms",
@@ -337,7 +351,7 @@ void late(Case& c) {
     const std::uint64_t evicted = c.get(EventCounter::incomplete_evicted);
     const std::uint64_t timeouts = c.get(EventCounter::incomplete_timeout);
     if (evicted > timeouts) {
-        c.add("dropped.late", count, "evicted",
+        c.add(PacketCounter::late, count, "evicted",
               fmt::format("packets came after {} events had been evicted to make room (limit: {}; {} open at most), "
                           "{} only timed out",
                           evicted, c.seen.open_limit, c.seen.open_max, timeouts));
@@ -346,7 +360,7 @@ void late(Case& c) {
     const auto& sources = c.ledger.sources;
     const std::uint32_t needed = c.ledger.sources_needed;
     if (needed > 0 && needed < sources.size()) {
-        c.add("dropped.late", count, "fewer-sources",
+        c.add(PacketCounter::late, count, "fewer-sources",
               fmt::format("packets came for events that had left: "
                           "`[events] sources = {}` closes an event with the first {} whole messages, "
                           "and the streams have {} sources; `sources = {}` waits for all",
@@ -360,7 +374,7 @@ void late(Case& c) {
         static_cast<double>(most->missing_packets) >= nearly_all * static_cast<double>(missing))
         who = fmt::format(", nearly all of {}, which lags behind the others",
                           c.label(static_cast<std::size_t>(most - sources.begin())));
-    c.add("dropped.late", count, "late",
+    c.add(PacketCounter::late, count, "late",
           fmt::format("packets came for events that had left: {} timed out after {} ms{}", counted(timeouts, "event"),
                       c.seen.timeout_ms, who));
 }
@@ -394,7 +408,7 @@ void evicted(Case& c) {
     const std::uint64_t count = c.get(EventCounter::incomplete_evicted);
     // With late packets after them, those say it.
     if (count == 0 || c.get(PacketCounter::late) > 0) return;
-    c.add("events.incomplete.evicted", c.unexplained, "evicted",
+    c.add(EventCounter::incomplete_evicted, c.unexplained, "evicted",
           fmt::format("{} events were evicted incomplete to make room (limit: {}; {} open at most): {}", count,
                       c.seen.open_limit, c.seen.open_max, what_kept_open(c)));
     c.unexplained = 0;
@@ -403,18 +417,18 @@ void evicted(Case& c) {
 void no_room(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::no_room);
     if (count == 0) return;
-    c.add("dropped.no_room", count, "no-room", "packets found no memory: " + slow_part(c));
+    c.add(PacketCounter::no_room, count, "no-room", "packets found no memory: " + slow_part(c));
 }
 
 /// Closed events that wait for a worker or the disk hold up new ones, or some are left out on purpose before it comes
 /// to that.
 void overload(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::queue_full); count > 0)
-        c.add("dropped.queue_full", count, "queue-full",
+        c.add(PacketCounter::queue_full, count, "queue-full",
               fmt::format("packets were in {} events that were refused while closed ones waited: {}",
                           c.get(EventCounter::refused_queue_full), slow_part(c)));
     if (const std::uint64_t count = c.get(PacketCounter::prescaled); count > 0)
-        c.add("dropped.prescaled", count, "prescaled",
+        c.add(PacketCounter::prescaled, count, "prescaled",
               fmt::format("packets were in {} events that `overload = \"prescale:N\"` left out: {}",
                           c.get(EventCounter::refused_prescaled), slow_part(c)));
 }
@@ -454,33 +468,33 @@ void geometry(Case& c) {
     for (const Observations::Count& one : c.seen.merged) merged += one.packets;
     merged = std::min(merged, count_of_all);
     if (merged > 0)
-        c.add("dropped.malformed.payload_length", merged, "merged",
+        c.add(PacketCounter::malformed_payload_length, merged, "merged",
               fmt::format("packets are several datagrams of the detector that were handed over as one (GRO, LRO or "
                           "GSO){}: switch that off where they come in, `ethtool -K DEV gro off lro off`, and on veth "
                           "or tap where they are sent, `ethtool -K DEV tso off gso off tx off`",
                           Case::most(c.seen.merged, ": ")));
     if (const std::uint64_t count = count_of_all - merged; count > 0)
-        c.add("dropped.malformed.payload_length", count, "geometry",
+        c.add(PacketCounter::malformed_payload_length, count, "geometry",
               fmt::format("packets have a payload of the wrong length{}: "
                           "the stream's format or geometry is not what the detector sends",
                           Case::most(c.seen.wrong_lengths, ", most often ")));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_packet_number); count > 0)
-        c.add("dropped.malformed.packet_number", count, "geometry",
+        c.add(PacketCounter::malformed_packet_number, count, "geometry",
               "packets have numbers beyond the end of a message: " +
                   (c.get(PacketCounter::malformed_header) == 0 && !c.seen.headers.empty()
                        ? fmt::format("they look like {}", Case::most(c.seen.headers, ""))
                        : std::string("the detector sends a larger readout than is configured")));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_header); count > 0)
-        c.add("dropped.malformed.header", count, "geometry", header_sentence(c));
+        c.add(PacketCounter::malformed_header, count, "geometry", header_sentence(c));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_source); count > 0)
-        c.add("dropped.malformed.source", count, "geometry", source_sentence(c));
+        c.add(PacketCounter::malformed_source, count, "geometry", source_sentence(c));
 }
 
 void cut_frames(Case& c) {
     const std::uint64_t truncated = c.get(PacketCounter::malformed_truncated);
     const std::uint64_t lengths = c.get(PacketCounter::malformed_ip_length);
     if (truncated + lengths == 0) return;
-    const char* counter = truncated >= lengths ? "dropped.malformed.truncated" : "dropped.malformed.ip_length";
+    const auto counter = truncated >= lengths ? PacketCounter::malformed_truncated : PacketCounter::malformed_ip_length;
     std::string why = c.seen.replay ? "the capture was taken with a snap length shorter than the frames"
                                     : "something on the way, or the device, has smaller buffers than the frames";
     const auto of_mirror = [](const Ledger::Decapsulated& one) {
@@ -495,6 +509,8 @@ void cut_frames(Case& c) {
     else if (c.any_port("kernel"))
         why = "frames longer than the port's `mtu`: the kernel merges packets (ethtool -K DEV gro off gso off tso off)";
     c.add(counter, truncated + lengths, "cut-frames", "frames were cut before weir saw their end: " + why);
+    for (const PacketCounter one : {PacketCounter::malformed_truncated, PacketCounter::malformed_ip_length})
+        c.mark(one);
 }
 
 /// A reliable sender repeats what it has no acknowledgement for. One that repeats nearly everything hears none.
@@ -503,7 +519,7 @@ void unheard_answers(Case& c) {
         const auto report = std::ranges::find(c.ledger.psns, qp.source, &PsnReport::source);
         if (report == c.ledger.psns.end() || report->counts.transport != wire::RoceTransport::rc) continue;
         if (report->counts.repeated <= report->counts.seen) continue;
-        c.add("dropped.duplicate", 0, "roce",
+        c.add(PacketCounter::duplicate, 0, "roce",
               fmt::format("queue pair {:#x} of {} got each packet again and again ({} of {} were repeats): "
                           "its sender hears no acknowledgement. weir answers to queue pair {:#x}: "
                           "does `peer` say the sender's own qp and address?",
@@ -516,7 +532,7 @@ void unheard_answers(Case& c) {
 void roce(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::malformed_bad_icrc); count > 0) {
         const std::uint64_t good = c.get(PacketCounter::placed);
-        c.add("dropped.malformed.bad_icrc", count, "icrc",
+        c.add(PacketCounter::malformed_bad_icrc, count, "icrc",
               good == 0 ? "packets have a wrong iCRC, and none a right one: the sender does not compute it, "
                           "or computes it wrongly"
                         : fmt::format("packets have a wrong iCRC, against {} good ones: bit errors on the way", good));
@@ -524,40 +540,40 @@ void roce(Case& c) {
     std::uint64_t unnumbered = 0;
     for (const PsnReport& report : c.ledger.psns) unnumbered += report.counts.unnumbered;
     if (unnumbered > 0)
-        c.add("dropped.unbound", unnumbered, "unbound",
+        c.add(PacketCounter::unbound, unnumbered, "unbound",
               "packets are of messages that came whole and carry no immediate, "
               "which `event = \"immediate\"` takes the event number from: "
               "set event = \"format\" if a detector header is in front of the payload, else \"count\", "
               "or \"arrival\" (with one source)");
     if (const std::uint64_t count = c.get(PacketCounter::unbound); count > unnumbered)
-        c.add("dropped.unbound", count - unnumbered, "unbound",
+        c.add(PacketCounter::unbound, count - unnumbered, "unbound",
               "packets belong to messages whose FIRST or LAST packet never came, so that their event is not known");
     unheard_answers(c);
 }
 
 void pipeline_limits(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::ring_full_capture); count > 0)
-        c.add("dropped.ring_full.capture", count, "rings",
+        c.add(PacketCounter::ring_full_capture, count, "rings",
               "packets were read faster than the pipeline took them, which --drop allows: without it, replay waits");
     if (const std::uint64_t count = c.get(PacketCounter::ring_full_steer); count > 0)
-        c.add("dropped.ring_full.steer", count, "rings",
+        c.add(PacketCounter::ring_full_steer, count, "rings",
               "packets found the ring to another rx lcore full: that lcore is overloaded, or starved on its CPU");
     const std::uint64_t closed = c.get(EventCounter::complete) + c.ledger.incomplete();
     const std::uint64_t per_event = closed == 0 ? 0 : c.get(PacketCounter::placed) / closed;
     if (const std::uint64_t count = c.get(EventCounter::dropped_reduce_error); count > 0)
-        c.add("events.dropped.reduce_error", count * per_event, "reduce-error",
+        c.add(EventCounter::dropped_reduce_error, count * per_event, "reduce-error",
               fmt::format("packets were in {} that a reducer could not make anything of", counted(count, "event")));
     if (const std::uint64_t count = c.get(EventCounter::dropped_write_error); count > 0)
-        c.add("events.dropped.write_error", count * per_event, "write-error",
+        c.add(EventCounter::dropped_write_error, count * per_event, "write-error",
               fmt::format("packets were in {} that could not be written: the sink failed", counted(count, "event")));
     if (const std::uint64_t count = c.get(EventCounter::dropped_not_taken); count > 0)
         c.add(
-            "events.dropped.not_taken", count * per_event, "not-taken",
+            EventCounter::dropped_not_taken, count * per_event, "not-taken",
             fmt::format("packets were in {} events that did not get to where they were sent: the report's `sinks` has "
                         "the cause",
                         count));
     if (const std::uint64_t count = c.get(EventCounter::dropped_incomplete); count > 0)
-        c.add("events.dropped.incomplete", count * per_event, "incomplete",
+        c.add(EventCounter::dropped_incomplete, count * per_event, "incomplete",
               fmt::format("packets at most, in {} incomplete events that `incomplete = \"drop\"` threw away", count));
 }
 
@@ -565,11 +581,11 @@ void contradictions(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::conflict);
     if (count == 0) return;
     if (const std::string senders = senders_text(c); !senders.empty())
-        return c.add("dropped.conflict", count, "conflict",
+        return c.add(PacketCounter::conflict, count, "conflict",
                      fmt::format("packets came under a number that another packet had used: {}. {}", senders,
                                  sources_of_their_own));
     c.add(
-        "dropped.conflict", count, "conflict",
+        PacketCounter::conflict, count, "conflict",
         "packets came under a number that another packet had used, with other data: two senders behind one address, a "
         "detector whose number stands still, or wrong offsets");
 }
@@ -580,7 +596,7 @@ void unsteered(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::unsteered);
     if (kin > 0) {
         c.add(
-            "packets.unsteered", kin, "unsteered",
+            c.full_name(PacketCounter::unsteered), kin, "unsteered",
             fmt::format("packets match no [[stream]] and look like this detector's: {}. If they are, "
                         "add their ports to the streams (docs/guides/ROUND_ROBIN.md if it takes several ports in turn)",
                         unmatched_text(c.ledger.unmatched, true)),
@@ -590,7 +606,7 @@ void unsteered(Case& c) {
     if (count <= kin || c.ledger.stream_packets() == 0) return;
     const bool all_came = c.ledger.incomplete() == 0 && sum_of_sources(c.ledger) > 0;
     const std::string who = unmatched_text(c.ledger.unmatched, false);
-    c.add("packets.unsteered", count - kin, "unsteered",
+    c.add(c.full_name(PacketCounter::unsteered), count - kin, "unsteered",
           fmt::format("packets match no [[stream]]{}{}: {}", who.empty() ? "" : ": ", who,
                       all_came ? "other traffic on the link" : "other traffic, or a source set up wrongly"),
           false);
@@ -602,7 +618,7 @@ void unread(Case& c) {
     const std::uint64_t open = c.ledger.capture->cut_events;
     for (const std::string& text : c.ledger.capture->unread) {
         const bool first = &text == c.ledger.capture->unread.data();
-        c.add("events.incomplete.end_of_run", first ? c.ledger.missing_at_end : 0, "unread",
+        c.add(EventCounter::incomplete_end_of_run, first ? c.ledger.missing_at_end : 0, "unread",
               first && open > 0 ? fmt::format("{}; what {} incomplete event{} may be there", text, open,
                                               open == 1 ? " lacks" : "s lack")
                                 : text,
@@ -628,15 +644,12 @@ void encapsulated(Case& c) {
     std::uint64_t count = 0;
     for (const Observations::Count& one : c.seen.encapsulated) count += one.packets;
     if (count == 0) return;
-    const std::array<std::pair<const char*, std::uint64_t>, 3> counters{{
-        {"packets.not_for_us.ip_protocol", c.get(PacketCounter::not_for_us_ip_protocol)},
-        {"packets.not_for_us.ethertype", c.get(PacketCounter::not_for_us_ethertype)},
-        {"packets.unsteered", c.get(PacketCounter::unsteered)},
-    }};
-    const auto* most = std::ranges::max_element(counters, {}, [](const auto& one) { return one.second; });
+    constexpr std::array counters{PacketCounter::not_for_us_ip_protocol, PacketCounter::not_for_us_ethertype,
+                                  PacketCounter::unsteered};
+    const auto* most = std::ranges::max_element(counters, {}, [&](PacketCounter counter) { return c.get(counter); });
     const bool nothing_else = c.ledger.stream_packets() == 0;
     c.add(
-        most->first, count, "encapsulated",
+        c.full_name(*most), count, "encapsulated",
         fmt::format("packets have others inside, which weir does not read: {}. If the detector's data are in them, {}",
                     Case::most(c.seen.encapsulated, ""), how_to_take_off(c.seen)),
         false);
@@ -645,12 +658,12 @@ void encapsulated(Case& c) {
 
 void remarks(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::duplicate); count > 0)
-        c.add("dropped.duplicate", count, "duplicate",
+        c.add(PacketCounter::duplicate, count, "duplicate",
               "packets had come before: retransmissions, a link that is seen twice, or a sender that repeats itself",
               false);
     const std::uint64_t of_streams = c.ledger.rule_dropped_of_streams;
     if (const std::uint64_t count = c.get(PacketCounter::flow_rule); count > 0)
-        c.findings.push_back({"dropped.flow_rule", of_streams > 0 ? of_streams : count, of_streams > 0,
+        c.findings.push_back({c.name(PacketCounter::flow_rule), of_streams > 0 ? of_streams : count, of_streams > 0,
                               of_streams > 0 ? "packets of a stream were dropped by a flow rule; "
                                                "`flows` in the report says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
@@ -659,14 +672,14 @@ void remarks(Case& c) {
         const char* what = c.ledger.input_stopped ? "packets may follow where the replay stopped reading"
                            : c.seen.replay        ? "packets may have come after the capture ended"
                                                   : "packets may not have been sent yet when the run ended";
-        c.add("events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
+        c.add(EventCounter::incomplete_end_of_run, c.ledger.missing_at_end, "end-of-run",
               fmt::format("{}: those that the sources were busy with, of {} open then", what,
                           counted(c.get(EventCounter::incomplete_end_of_run), "event") +
                               (c.get(EventCounter::incomplete_end_of_run) == 1 ? " that was" : " that were")),
               false);
     }
     if (c.ledger.missing_at_start > 0)
-        c.add("events.incomplete.timeout", c.ledger.missing_at_start, "end-of-run",
+        c.add(EventCounter::incomplete_timeout, c.ledger.missing_at_start, "end-of-run",
               fmt::format("packets may have been sent before the run began: those that {} at its beginning {}",
                           counted(c.ledger.cut_at_start, "event"), c.ledger.cut_at_start == 1 ? "lacks" : "lack"),
               false);
@@ -684,25 +697,21 @@ void unexplained_events(Case& c) {
         if (c.ledger.numbers && s < c.ledger.numbers->sources.size() && c.ledger.numbers->sources[s].absent > 0)
             who += fmt::format("{}{} sent nothing for {}", who.empty() ? ": " : ", ", c.label(s),
                                counted(c.ledger.numbers->sources[s].absent, "event"));
-    c.add("events.incomplete.timeout", 0, "missing",
+    c.add(EventCounter::incomplete_timeout, 0, "missing",
           fmt::format("{} not whole{}; how many packets that are is not known",
                       events == 1 ? "1 event is" : fmt::format("{} events are", events), who));
 }
 
 /// Whatever counter has no sentence of its own: the first sentence of its explanation.
 void others(Case& c) {
-    const auto named = [&](std::string_view name) {
-        return std::ranges::any_of(c.findings,
-                                   [&](const pipeline::Finding& finding) { return finding.counter == name; });
-    };
+    using core::Fate;
     for (std::size_t i = 0; i < c.ledger.packets.size(); ++i) {
-        const core::CounterInfo& info = wire::packet_counters[i];
-        const auto counter = static_cast<PacketCounter>(i);
-        const bool cut = counter == PacketCounter::malformed_truncated || counter == PacketCounter::malformed_ip_length;
-        if (c.ledger.packets[i] == 0 || cut || !info.name.starts_with("dropped.") || named(info.name)) continue;
+        const core::CounterInfo& info = c.ledger.packet_infos[i];
+        const bool came_to_nothing = info.fate == Fate::lost || info.fate == Fate::unread || info.fate == Fate::spared;
+        if (c.ledger.packets[i] == 0 || !came_to_nothing || c.named[i]) continue;
         const std::string_view help = info.help.substr(0, info.help.find(". "));
         c.findings.push_back({std::string(info.name), c.ledger.packets[i], true,
-                              fmt::format("packets ended as {}: {}", info.name.substr(info.name.find('.') + 1), help),
+                              fmt::format("packets ended as {}: {}", info.label_value(), help),
                               "docs/reference/COUNTERS.md"});
     }
 }
@@ -710,7 +719,7 @@ void others(Case& c) {
 }  // namespace
 
 std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations& seen) {
-    Case c{ledger, seen, {}, ledger.missing_packets()};
+    Case c{ledger, seen, {}, ledger.missing_packets(), {}};
     // What arrived and was not placed is missing in its event just the same: it has its own sentence.
     c.unexplained -= std::min(c.unexplained, ledger.lost_packets());
     // But what the PSNs of RoCE say never came, or came damaged, is nowhere else.

@@ -3,46 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace weir::observe {
 
 using assemble::EventCounter;
 using assemble::MessageCounter;
+using core::Fate;
+using core::Place;
 using wire::PacketCounter;
 
-namespace {
-
-bool is(std::string_view name, std::string_view prefix) {
-    return name.starts_with(prefix);
-}
-
-/// Whether what ends in this counter is missing for it: not what is here already, nor what a reliable sender was told
-/// to send again, nor what the operator wants dropped.
-bool is_loss(std::size_t counter) {
-    switch (static_cast<PacketCounter>(counter)) {
-        case PacketCounter::duplicate:
-        case PacketCounter::roce_sequence:
-        case PacketCounter::roce_not_ready:
-        case PacketCounter::flow_rule:
-            return false;
-        default:
-            return is(wire::packet_counters[counter].name, "dropped.");
-    }
-}
-
-}  // namespace
-
-std::uint64_t Ledger::incomplete() const {
-    return get(EventCounter::incomplete_timeout) + get(EventCounter::incomplete_evicted) +
-           get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room) +
-           get(EventCounter::incomplete_ended) + get(EventCounter::incomplete_node_down);
+std::uint64_t Ledger::sum_of(std::span<const core::CounterInfo> infos, std::span<const std::uint64_t> values,
+                             std::initializer_list<Fate> fates) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (std::ranges::find(fates, infos[i].fate) != fates.end()) sum += values[i];
+    return sum;
 }
 
 std::uint64_t Ledger::lost_packets() const {
-    std::uint64_t lost = rule_dropped_of_streams;
-    for (std::size_t i = 0; i < packets.size(); ++i)
-        if (is_loss(i)) lost += packets[i];
-    return lost;
+    return rule_dropped_of_streams + packets_that_are(Fate::lost, Fate::unread);
 }
 
 std::uint64_t Ledger::missing_packets() const {
@@ -72,17 +52,18 @@ std::uint64_t Ledger::lost_psns() const {
 }
 
 std::vector<Ledger::Loss> Ledger::losses() const {
-    constexpr std::string_view prefix = "dropped.";
     std::vector<Loss> found;
     for (std::size_t i = 0; i < packets.size(); ++i) {
-        const std::string_view name = wire::packet_counters[i].name;
-        if (packets[i] > 0 && is_loss(i)) found.push_back({name.substr(prefix.size()), packets[i]});
+        const core::CounterInfo& of = packet_infos[i];
+        const bool is_loss = of.fate == Fate::lost || of.fate == Fate::unread;
+        if (packets[i] > 0 && is_loss) found.push_back({of.label_value(), packets[i], of.place});
     }
-    if (rule_dropped_of_streams > 0) found.push_back({"flow_rule", rule_dropped_of_streams});
-    if (const std::uint64_t missed = device_losses(); missed > 0) found.push_back({"device", missed});
+    if (rule_dropped_of_streams > 0)
+        found.push_back({info(PacketCounter::flow_rule).label_value(), rule_dropped_of_streams, Place::weir});
+    if (const std::uint64_t missed = device_losses(); missed > 0) found.push_back({"device", missed, Place::device});
     const std::uint64_t missing = missing_packets();
     if (const std::uint64_t dropped = dropped_unplaced(); missing > dropped)
-        found.push_back({"missing", missing - dropped});
+        found.push_back({"missing", missing - dropped, Place::way});
     std::ranges::stable_sort(found, std::ranges::greater{}, &Loss::packets);
     return found;
 }
@@ -93,22 +74,12 @@ std::uint64_t Ledger::dropped_unplaced() const {
 }
 
 std::uint64_t Ledger::unread_packets() const {
-    std::uint64_t unread = rule_dropped_of_streams;
-    for (std::size_t i = 0; i < packets.size(); ++i)
-        if (is(wire::packet_counters[i].name, "dropped.malformed.") ||
-            is(wire::packet_counters[i].name, "dropped.ring_full."))
-            unread += packets[i];
-    return unread;
+    return rule_dropped_of_streams + packets_that_are(Fate::unread);
 }
 
 std::uint64_t Ledger::stream_packets() const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < packets.size(); ++i)
-        if (!is(wire::packet_counters[i].name, "not_for_us.") &&
-            static_cast<PacketCounter>(i) != PacketCounter::unsteered &&
-            static_cast<PacketCounter>(i) != PacketCounter::flow_rule)
-            sum += packets[i];
-    return sum;
+    const std::uint64_t all = std::accumulate(packets.begin(), packets.end(), std::uint64_t{0});
+    return all - packets_that_are(Fate::foreign);
 }
 
 std::optional<std::uint64_t> Ledger::wire_loss() const {
@@ -130,18 +101,14 @@ std::string Ledger::imbalance() const {
     const auto check = [&](const char* what, std::uint64_t left, std::uint64_t right) {
         if (left != right) text += fmt::format("{}{}: {} against {}", text.empty() ? "" : "; ", what, left, right);
     };
-    std::uint64_t sum = 0;
-    for (const std::uint64_t value : packets) sum += value;
-    check("packets received and accounted for", received, sum);
-    check("packets still in flight", get(PacketCounter::in_flight), 0);
-    std::uint64_t fates = 0;
-    for (std::size_t i = 1; i < messages.size(); ++i) fates += messages[i];
-    check("messages opened and ended", get(MessageCounter::opened), fates);
-    check("events opened and closed", get(EventCounter::opened), get(EventCounter::complete) + incomplete());
-    check("events closed and settled", get(EventCounter::complete) + incomplete(),
-          get(EventCounter::vetoed) + get(EventCounter::dropped_incomplete) + get(EventCounter::dropped_no_room) +
-              get(EventCounter::dropped_reduce_error) + get(EventCounter::dropped_write_error) +
-              get(EventCounter::dropped_not_taken) + get(EventCounter::written));
+    check("packets received and accounted for", received,
+          std::accumulate(packets.begin(), packets.end(), std::uint64_t{0}));
+    check("packets still in flight", packets_that_are(Fate::open), 0);
+    check("messages opened and ended", get(MessageCounter::opened),
+          messages_that_are(Fate::kept, Fate::spared, Fate::lost));
+    const std::uint64_t closed = get(EventCounter::complete) + incomplete();
+    check("events opened and closed", get(EventCounter::opened), closed);
+    check("events closed and settled", closed, events_that_are(Fate::kept, Fate::spared, Fate::lost));
     return text;
 }
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +112,10 @@ struct Ledger {
     std::array<std::uint64_t, core::count_of<assemble::MessageCounter>> messages{};
     std::array<std::uint64_t, core::count_of<assemble::EventCounter>> events{};
     std::array<std::uint64_t, core::count_of<roce::AnswerCounter>> answers{};
+    /// What the counters are called and what becomes of what they count, in the order of the enumerations.
+    std::span<const core::CounterInfo> packet_infos = wire::packet_counters;
+    std::span<const core::CounterInfo> message_infos = assemble::message_counters;
+    std::span<const core::CounterInfo> event_infos = assemble::event_counters;
     std::vector<QueuePair> queue_pairs;  ///< those that weir answers, by source
     std::vector<PsnReport> psns;         ///< of all queue pairs, by source
     /// Why events may join messages that do not belong together; empty: messages say which event is theirs.
@@ -134,7 +141,7 @@ struct Ledger {
     std::uint64_t cut_at_start = 0;       ///< ... only the latter
     bool input_stopped = false;           ///< a capture was not read to its end
     UnmatchedSenders unmatched;           ///< of the unsteered packets
-    std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
+    std::uint64_t rule_dropped_of_streams = 0;  ///< of PacketCounter::flow_rule: packets that belonged to a stream
     /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
     struct Overload {
         std::string policy;        ///< as in the configuration
@@ -163,19 +170,35 @@ struct Ledger {
     [[nodiscard]] std::uint64_t get(wire::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(assemble::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(assemble::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
-    [[nodiscard]] std::uint64_t incomplete() const;
+    [[nodiscard]] const core::CounterInfo& info(wire::PacketCounter c) const {
+        return packet_infos[static_cast<std::size_t>(c)];
+    }
+    [[nodiscard]] const core::CounterInfo& info(assemble::EventCounter c) const {
+        return event_infos[static_cast<std::size_t>(c)];
+    }
+    /// All packets, messages or events with one of these fates.
+    [[nodiscard]] std::uint64_t packets_that_are(std::same_as<core::Fate> auto... fates) const {
+        return sum_of(packet_infos, packets, {fates...});
+    }
+    [[nodiscard]] std::uint64_t messages_that_are(std::same_as<core::Fate> auto... fates) const {
+        return sum_of(message_infos, messages, {fates...});
+    }
+    [[nodiscard]] std::uint64_t events_that_are(std::same_as<core::Fate> auto... fates) const {
+        return sum_of(event_infos, events, {fates...});
+    }
+    [[nodiscard]] std::uint64_t incomplete() const { return events_that_are(core::Fate::partial); }
     /// A capture could not be read to its end: what was open there may be whole, and more may have come.
     [[nodiscard]] bool is_unread() const { return capture && !capture->unread.empty(); }
-    /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
-    /// duplicates, and of what flow rules drop only what belonged to a stream.
+    /// Packets that weir had and that are not in an event for lack of anything but need; of what flow rules drop only
+    /// what belonged to a stream.
     [[nodiscard]] std::uint64_t lost_packets() const;
-    /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
-    /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that
-    /// never came (where packets are numbered: of all that never came), less those that may have been dropped: each
-    /// packet once, as in LossPlace.
+    /// What was lost, by cause, the largest first: in weir by counter, within its family; "device" for what devices say
+    /// they dropped; and "missing", on the way, for packets of incomplete events that never came (where packets are
+    /// numbered: of all that never came), less those that may have been dropped: each packet once, as in LossPlace.
     struct Loss {
         std::string_view cause;
         std::uint64_t packets = 0;
+        core::Place place = core::Place::weir;
     };
     [[nodiscard]] std::vector<Loss> losses() const;
     /// Packets of incomplete events, or numbered ones, that never came; not those that lie beyond its beginning or end.
@@ -199,6 +222,11 @@ struct Ledger {
     [[nodiscard]] std::optional<std::uint64_t> wire_loss() const;
     /// Empty if everything adds up at the end of a run; otherwise which sums differ.
     [[nodiscard]] std::string imbalance() const;
+
+private:
+    [[nodiscard]] static std::uint64_t sum_of(std::span<const core::CounterInfo> infos,
+                                              std::span<const std::uint64_t> values,
+                                              std::initializer_list<core::Fate> fates);
 };
 
 }  // namespace weir::observe

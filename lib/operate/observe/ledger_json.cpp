@@ -67,11 +67,10 @@ nlohmann::json account_json(const Ledger& ledger) {
             into[std::string(name.substr(0, dot))][std::string(name.substr(dot + 1))] = value;
     };
     for (std::size_t i = 0; i < ledger.packets.size(); ++i)
-        put(packets, wire::packet_counters[i].name, ledger.packets[i]);
-    for (std::size_t i = 0; i < ledger.events.size(); ++i)
-        put(events, assemble::event_counters[i].name, ledger.events[i]);
+        put(packets, ledger.packet_infos[i].name, ledger.packets[i]);
+    for (std::size_t i = 0; i < ledger.events.size(); ++i) put(events, ledger.event_infos[i].name, ledger.events[i]);
     for (std::size_t i = 0; i < ledger.messages.size(); ++i)
-        put(messages, assemble::message_counters[i].name, ledger.messages[i]);
+        put(messages, ledger.message_infos[i].name, ledger.messages[i]);
     json result = {
         {"packets", packets},
         {"bytes",

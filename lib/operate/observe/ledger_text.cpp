@@ -11,14 +11,27 @@ using wire::PacketCounter;
 
 namespace {
 
-/// One line for every counter that is not zero.
-template <class Table, class Values>
-std::string list_text(const Table& table, const Values& values, std::string_view prefix) {
+/// "late 10, no_room 2": every counter of this kind that is not zero.
+template <class IsOfKind>
+std::string list_text(std::span<const core::CounterInfo> infos, std::span<const std::uint64_t> values,
+                      IsOfKind is_of_kind) {
     std::string text;
-    for (std::size_t i = 0; i < table.size(); ++i)
-        if (values[i] != 0 && table[i].name.starts_with(prefix))
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", table[i].name.substr(prefix.size()), values[i]);
+    for (std::size_t i = 0; i < infos.size(); ++i)
+        if (values[i] != 0 && is_of_kind(infos[i]))
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", infos[i].label_value(), values[i]);
     return text;
+}
+
+/// The packets of the family that `one` is of.
+std::string family_text(const Ledger& ledger, PacketCounter one) {
+    const core::CounterFamily* family = ledger.info(one).family;
+    return list_text(ledger.packet_infos, ledger.packets,
+                     [&](const core::CounterInfo& info) { return info.family == family; });
+}
+
+std::string events_text(const Ledger& ledger, core::Fate fate) {
+    return list_text(ledger.event_infos, ledger.events,
+                     [&](const core::CounterInfo& info) { return info.fate == fate; });
 }
 
 std::string fragments_text(const Ledger::IpFragments& ip) {
@@ -45,7 +58,7 @@ std::string decapsulated_text(const Ledger& ledger) {
 
 std::string queue_pairs_text(const Ledger& ledger) {
     if (ledger.queue_pairs.empty()) return {};
-    const std::string sent = list_text(roce::answer_counters, ledger.answers, "");
+    const std::string sent = list_text(roce::answer_counters, ledger.answers, [](const auto&) { return true; });
     std::string text = fmt::format("answers   {}\n", sent.empty() ? "none" : sent);
     for (const Ledger::QueuePair& qp : ledger.queue_pairs)
         if (qp.state == "error")
@@ -76,9 +89,9 @@ std::string rates_text(const Rates& rates) {
 std::string ledger_text(const Ledger& ledger, double seconds, double active_seconds) {
     std::string text = fmt::format("packets   {} received ({}), {} placed in events\n", ledger.received,
                                    ledger.received_by, ledger.get(PacketCounter::placed));
-    if (const std::string dropped = list_text(wire::packet_counters, ledger.packets, "dropped."); !dropped.empty())
+    if (const std::string dropped = family_text(ledger, PacketCounter::late); !dropped.empty())
         text += fmt::format("          not placed: {}\n", dropped);
-    if (const std::string foreign = list_text(wire::packet_counters, ledger.packets, "not_for_us."); !foreign.empty())
+    if (const std::string foreign = family_text(ledger, PacketCounter::not_for_us_arp); !foreign.empty())
         text += fmt::format("          not for us: {}\n", foreign);
     if (ledger.get(PacketCounter::unsteered) + ledger.get(PacketCounter::control) > 0)
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
@@ -90,13 +103,13 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
     text += queue_pairs_text(ledger) + psns_text(ledger.psns);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));
-    if (const std::string why = list_text(assemble::event_counters, ledger.events, "refused."); !why.empty())
+    if (const std::string why = events_text(ledger, core::Fate::refused); !why.empty())
         text += fmt::format(
             "          refused as a whole because of: {}{}\n", why,
             ledger.overload.times == 0 ? "" : fmt::format("; {} kept while overloaded", ledger.overload.kept));
-    if (const std::string why = list_text(assemble::event_counters, ledger.events, "incomplete."); !why.empty())
+    if (const std::string why = events_text(ledger, core::Fate::partial); !why.empty())
         text += fmt::format("          incomplete because of: {}\n", why);
-    if (const std::string why = list_text(assemble::event_counters, ledger.events, "dropped."); !why.empty())
+    if (const std::string why = events_text(ledger, core::Fate::lost); !why.empty())
         text += fmt::format("          not written because of: {}\n", why);
     for (std::size_t i = 0; i < ledger.sources.size() && i < 32; ++i)
         if (ledger.sources[i].missing_packets > 0)

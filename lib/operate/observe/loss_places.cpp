@@ -54,10 +54,7 @@ struct Here {
 
     explicit Here(const Ledger& ledger) : no_place(ledger.lost_packets()) {
         for (const Ledger::Device& device : ledger.devices) no_buffer += device.no_buffer.value_or(0);
-        for (const EventCounter counter :
-             {EventCounter::dropped_incomplete, EventCounter::dropped_no_room, EventCounter::dropped_reduce_error,
-              EventCounter::dropped_write_error, EventCounter::dropped_not_taken})
-            events += ledger.get(counter);
+        events = ledger.events_that_are(core::Fate::lost);
         const std::uint64_t closed = ledger.get(EventCounter::complete) + ledger.incomplete();
         if (closed > 0)
             of_them =
@@ -72,7 +69,7 @@ std::string causes_text(const Ledger& ledger) {
     std::string text;
     std::size_t shown = 0;
     for (const Ledger::Loss& loss : ledger.losses()) {
-        if (loss.cause == "device" || loss.cause == "missing") continue;
+        if (loss.place != core::Place::weir) continue;
         if (++shown <= shown_max) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", loss.cause, loss.packets);
     }
     if (shown > shown_max) text += ", ...";
@@ -194,10 +191,8 @@ private:
                                ledger.sources_needed, ledger.sources.size());
         if (ledger.get(EventCounter::dropped_incomplete) > 0)
             return "what incomplete events lacked that were thrown away is not counted";
-        const std::uint64_t refused = ledger.get(EventCounter::refused_no_room) +
-                                      ledger.get(EventCounter::refused_queue_full) +
-                                      ledger.get(EventCounter::refused_prescaled);
-        if (refused > 0) return "what events lacked that were refused is not counted";
+        if (ledger.events_that_are(core::Fate::refused) > 0)
+            return "what events lacked that were refused is not counted";
         const NumberReport* numbers = numbers_of(ledger);
         return numbers != nullptr
                    ? numbers->why_unknown()

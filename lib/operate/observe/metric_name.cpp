@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "observe/counter_sections.hpp"
@@ -11,41 +10,6 @@
 namespace weir::observe {
 
 namespace {
-
-/// Counters of which each is one of its kind, told apart by a label: their sum means something.
-struct LabelledFamily {
-    std::string_view section;  ///< begin of it
-    std::string_view prefix;   ///< of the counters' names
-    std::string_view family;   ///< without weir_ and _total
-    std::string_view label;
-    std::string_view help;
-};
-constexpr LabelledFamily labelled_families[] = {
-    {"packets", "not_for_us.", "packets_other", "kind",
-     "Packets that are no detector's data: `not_for_us` in the report."},
-    {"packets", "dropped.", "packets_dropped", "cause",
-     "Packets that came and are in no event (weir explain dropped.CAUSE). Duplicates are no loss."},
-    {"messages", "refused.", "messages_refused", "cause", "Messages that became part of no event."},
-    {"events", "refused.", "events_refused", "cause", "Events of which something came and that were not begun."},
-    {"events", "incomplete.", "events_incomplete", "cause", "Events that were closed and are not whole."},
-    {"events", "dropped.write_error", "events_not_written", "cause",
-     "Closed events that are not in all sinks that must have them."},
-    {"events", "dropped.not_taken", "events_not_written", "cause",
-     "Closed events that are not in all sinks that must have them."},
-    {"events", "dropped.", "events_dropped", "cause", "Closed events that no sink was given."},
-    {"decapsulated", "", "packets_decapsulated", "tunnel",
-     "Packets that came inside of others, by what was taken off."},
-    {"answers", "not_sent", "", "", ""},
-    {"answers", "", "roce_answers", "answer", "What was sent as a RoCE responder."},
-    {"reduce.mfp", "problems.", "reduce_mfp_problems", "problem", "Blocks that stay as received, by what is wrong."},
-    {"recorder", "triggers.unsaved", "", "", ""},
-    {"recorder", "triggers.", "recorder_triggers", "reason", "What made the flight recorder save packets."},
-};
-
-/// They may go back: what is on its way, what turns out to be two halves of one, what a sink takes back or another one
-/// has less of.
-constexpr std::string_view not_only_growing[] = {"packets.in_flight", "messages.opened", "events.written",
-                                                 "events.dropped.write_error", "events.dropped.not_taken"};
 
 /// The name with its unit last: cycles are shown as seconds.
 std::string with_unit(std::string_view section, std::string_view counter) {
@@ -157,19 +121,14 @@ std::string first_sentence(std::string_view text) {
 }
 
 MetricName metric_name(std::string_view section, const core::CounterInfo& counter) {
-    const std::string full = fmt::format("{}.{}", section, counter.name);
-    const bool grows = std::ranges::find(not_only_growing, full) == std::end(not_only_growing);
     MetricName metric;
-    metric.kind = grows ? MetricKind::counter : MetricKind::gauge;
-    const std::string suffix = grows ? "_total" : "";
-    const auto* const labelled = std::ranges::find_if(labelled_families, [&](const LabelledFamily& family) {
-        return family.section == section && counter.name.starts_with(family.prefix);
-    });
-    if (labelled != std::end(labelled_families) && !labelled->family.empty()) {
-        metric.family = fmt::format("weir_{}{}", labelled->family, suffix);
-        metric.label = labelled->label;
-        metric.value = labelled->prefix.empty() ? counter.name : counter.name.substr(counter.name.find('.') + 1);
-        metric.help = labelled->help;
+    metric.kind = counter.falls ? MetricKind::gauge : MetricKind::counter;
+    const std::string suffix = counter.falls ? "" : "_total";
+    if (const core::CounterFamily* family = counter.family; family != nullptr) {
+        metric.family = fmt::format("weir_{}{}", family->metric, suffix);
+        metric.label = family->label;
+        metric.value = counter.label_value();
+        metric.help = family->help;
         return metric;
     }
     std::string place = section == "answers" ? std::string("roce_answers") : std::string(section);

@@ -137,7 +137,8 @@ nlohmann::json progress_json(const RunSample& sample, bool final) {
     json["bottleneck"] = bottleneck_json(sample.usage);
     json["losses"] = nlohmann::json::array();
     for (const Ledger::Loss& loss : sample.ledger.losses())
-        json["losses"].push_back({{"cause", loss.cause}, {"packets", loss.packets}});
+        json["losses"].push_back(
+            {{"cause", loss.cause}, {"packets", loss.packets}, {"place", core::name_of(loss.place)}});
     json["disk"] = nlohmann::json::object();
     const store::DiskOutlook& disk = sample.ledger.disk;
     if (disk.free_bytes.has_value()) json["disk"]["free_bytes"] = *disk.free_bytes;

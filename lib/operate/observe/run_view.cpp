@@ -82,6 +82,7 @@ json RunView::losses(const Ledger& ledger, double step_s) {
         before = loss.packets;
         list.push_back({{"cause", loss.cause},
                         {"packets", loss.packets},
+                        {"place", core::name_of(loss.place)},
                         {"per_s", step_s > 0 ? static_cast<double>(more) / step_s : 0}});
     }
     return list;

@@ -33,19 +33,15 @@ struct Proof {
     }
     /// Distinct events of which anything came.
     [[nodiscard]] std::uint64_t events_seen() const {
-        return get(EventCounter::opened) + get(EventCounter::refused_no_room) + get(EventCounter::refused_queue_full) +
-               get(EventCounter::refused_prescaled);
+        return get(EventCounter::opened) + ledger.events_that_are(core::Fate::refused);
     }
 };
 
 void here(Proof& proof) {
     if (const std::uint64_t packets = proof.ledger.lost_packets(); packets > 0)
         proof.lost.push_back(fmt::format("{} came and found no place", counted(packets, "packet")));
-    const std::uint64_t dropped =
-        proof.get(EventCounter::dropped_incomplete) + proof.get(EventCounter::dropped_no_room) +
-        proof.get(EventCounter::dropped_reduce_error) + proof.get(EventCounter::dropped_write_error) +
-        proof.get(EventCounter::dropped_not_taken);
-    if (dropped > 0) proof.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
+    if (const std::uint64_t dropped = proof.ledger.events_that_are(core::Fate::lost); dropped > 0)
+        proof.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
     if (proof.ledger.interrupted > 0)
         proof.unknown.push_back(
             fmt::format("a consumer of the stream went away {}: what was on its way to it may not have arrived",

@@ -134,10 +134,12 @@ void Watch::look_for_packets(const pipeline::Pipeline& pipeline, double seconds)
     std::uint64_t packets = 0;
     for (const auto& rx : pipeline.rx()) {
         packets += rx->received_packets();
-        for (std::size_t i = 0; i < wire::packet_counters.size(); ++i)
-            if (wire::packet_counters[i].name.starts_with("not_for_us.") ||
-                static_cast<wire::PacketCounter>(i) == wire::PacketCounter::unsteered)
-                packets -= std::min(packets, rx->packets().get(static_cast<wire::PacketCounter>(i)));
+        for (std::size_t i = 0; i < wire::packet_counters.size(); ++i) {
+            const auto counter = static_cast<wire::PacketCounter>(i);
+            // What a flow rule drops may be of a stream.
+            if (wire::packet_counters[i].fate == core::Fate::foreign && counter != wire::PacketCounter::flow_rule)
+                packets -= std::min(packets, rx->packets().get(counter));
+        }
     }
     if (packets > stream_packets_) {
         if (stream_packets_ == 0) first_packet_s_ = packets_looked_s_;

@@ -3,11 +3,9 @@
 
 import {count, counted, rate, seconds} from './format.js';
 
-/** Where packets of this cause get lost. */
+/** Where packets of this cause get lost: a device is the card, or the kernel in front of it. */
 function placeOf(loss, where) {
-  if (loss.place) return loss.place;
-  if (loss.cause === 'missing') return 'way';
-  if (loss.cause !== 'device') return 'weir';
+  if (loss.place !== 'device') return loss.place;
   const lost = (place) => where.find((one) => one.place === place)?.packets ?? 0;
   return lost('kernel') > lost('nic') ? 'kernel' : 'nic';
 }
@@ -22,7 +20,7 @@ export function causeWords(cause) {
 
 /** "missing, on the way" */
 export function lossWords(loss, where) {
-  return `${causeWords(loss.cause)}, ${placeWords[placeOf(loss, where)] ?? loss.place}`;
+  return `${causeWords(loss.cause)}, ${placeWords[placeOf(loss, where)] ?? placeWords.weir}`;
 }
 
 /** What makes the sinks worth a headline of their own: an error, or events that they lost. */

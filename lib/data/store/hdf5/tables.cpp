@@ -37,7 +37,8 @@ void add_events(Kinds& kinds) {
                      [](const EventInfo& event) { return std::uint8_t{event.complete}; });
     add_event_column(
         kinds, "cause", h5().H5T_NATIVE_UINT8_g,
-        "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room, 5 ended with gaps",
+        "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room, 5 ended with gaps, 6 a node of "
+        "the cluster went away",
         [](const EventInfo& event) { return static_cast<std::uint8_t>(event.cause); });
     add_event_column(kinds, "packets", h5().H5T_NATIVE_UINT64_g, "received",
                      [](const EventInfo& event) { return event.packets; });

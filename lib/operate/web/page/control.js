@@ -28,7 +28,7 @@ export class Commands {
   }
 
   makeAbortDialog() {
-    this.abortDialog = this.dialog('Abort the run?', [html('p', {}, 'Abort ends the run at once. Events that are still open, and those that wait for the disk, are not written. Stop ends it in order.')],
+    this.abortDialog = this.dialog('Abort the run?', [html('p', {}, 'Abort ends the run without waiting for consumers of streams or for other nodes. Events that are still open are closed as incomplete; what has come is written. Stop ends the run in order.')],
       'Abort the run', () => this.execute('abort', this.abortAt));
   }
 

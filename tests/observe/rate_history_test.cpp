@@ -1,5 +1,5 @@
 // The last minutes of a run, second by second.
-#include "observe/run_list.hpp"
+#include "observe/rate_history.hpp"
 
 #include <gtest/gtest.h>
 

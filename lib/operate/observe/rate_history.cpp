@@ -1,4 +1,4 @@
-#include "observe/run_list.hpp"
+#include "observe/rate_history.hpp"
 
 #include <set>
 #include <utility>

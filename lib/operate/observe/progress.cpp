@@ -17,6 +17,7 @@
 #include "observe/ledger_json.hpp"
 #include "observe/run_recorder.hpp"
 #include "observe/seen.hpp"
+#include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace weir::observe {
@@ -188,23 +189,23 @@ void Progress::show(const RunSample& sample, bool final) {
     }
 }
 
-void Progress::update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
-    if (mode_ == ProgressMode::none || seconds - sampler_.last_s() < 1.0) return;
-    show(sampler_.take(pipeline, watch, collect(pipeline), seconds), false);
+void Progress::look(const RunMoment& moment) {
+    if (mode_ == ProgressMode::none || moment.seconds - sampler_.last_s() < 1.0) return;
+    show(sampler_.take(moment, collect(moment.pipeline)), false);
 }
 
-void Progress::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+void Progress::counted(const RunMoment& moment, const Ledger& ledger, const Verdict& /*verdict*/) {
     if (mode_ == ProgressMode::none) return;
-    show(sampler_.take(pipeline, watch, ledger, seconds), true);
+    show(sampler_.take(moment, ledger), true);
     end_line();
 }
 
-std::string Progress::line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
-    return progress_line(sampler_.take(pipeline, watch, collect(pipeline), seconds),
-                         std::numeric_limits<std::size_t>::max());
+std::string Progress::line(const RunMoment& moment) {
+    return progress_line(sampler_.take(moment, collect(moment.pipeline)), std::numeric_limits<std::size_t>::max());
 }
 
-void Progress::answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
+void Progress::answer(const RunMoment& moment) {
+    const auto& [pipeline, watch, seconds] = moment;
     const Ledger ledger = collect(pipeline);
     const Observations seen = watch.observations(pipeline, ledger, seconds);
     RunSample sample;

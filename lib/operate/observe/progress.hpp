@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "observe/ledger.hpp"
+#include "observe/run_observer.hpp"
 #include "observe/run_sampler.hpp"
-#include "observe/watch.hpp"
 
 namespace weir::observe {
 
@@ -36,25 +36,23 @@ struct ProgressOption {
 /// docs/reference/PROGRESS.md lists the keys.
 [[nodiscard]] nlohmann::json progress_json(const RunSample& sample, bool final);
 
-class Progress {
+class Progress final : public RunObserver {
 public:
     /// `quiet` silences say() and what is automatic. Throws core::RunError if the option's file cannot be opened.
     Progress(const ProgressOption& option, bool quiet);
-    ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
+    ~Progress() override;
 
     /// A sentence on stderr, without damaging the line.
     void say(std::string_view text);
     /// Takes and shows a sample when a second has passed since the last one.
-    void update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
-    /// The last sample, when everything has ended: it agrees with the report.
-    void finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    void look(const RunMoment& moment) override;
+    /// The last sample: it agrees with the report.
+    void counted(const RunMoment& moment, const Ledger& ledger, const Verdict& verdict) override;
     /// Somebody asks (SIGUSR1): the line in full, and what has been seen if nothing of what is waited for has come.
     /// Said whatever was asked for at the start.
-    void answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
+    void answer(const RunMoment& moment);
     /// The line in full, for another listener, whose own Progress this is: rates are since the last call.
-    [[nodiscard]] std::string line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
+    [[nodiscard]] std::string line(const RunMoment& moment);
 
 private:
     void show(const RunSample& sample, bool final);

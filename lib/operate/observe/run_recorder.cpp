@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/error.hpp"
 #include "observe/ledger.hpp"
@@ -103,16 +104,18 @@ std::unique_ptr<RunRecorder> RunRecorder::open(const config::RunConfig& config, 
     out.replay = options.replay;
     out.builders = static_cast<std::uint32_t>(plan.build.size());
     for (const std::uint32_t lcore : plan.rx) out.nodes.push_back(plan.memory_node(lcore));
-    return std::make_unique<RunRecorder>(std::move(out), *sink);
+    return std::make_unique<RunRecorder>(std::move(out), *sink, options.say);
 }
 
-RunRecorder::RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink)
+RunRecorder::RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink, Say say)
     : recorder_(std::move(config)),
       drops_(recorder_.config().record.packets == config::RecordMode::incomplete ? recorder_.config().record.drops : 0),
       on_error_(sink.on_error),
+      say_(std::move(say)),
       alarm_(sink.full_warning_seconds) {}
 
-void RunRecorder::start(const pipeline::Pipeline& pipeline) {
+void RunRecorder::starting(const RunMoment& moment) {
+    const pipeline::Pipeline& pipeline = moment.pipeline;
     std::vector<store::PcapngInterface> interfaces = recorder_.config().files.interfaces;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort& port = *pipeline.ports()[i];
@@ -124,13 +127,13 @@ void RunRecorder::start(const pipeline::Pipeline& pipeline) {
     recorder_.start();
 }
 
-void RunRecorder::look(const pipeline::Pipeline& pipeline, const Say& say) {
+void RunRecorder::check(const RunMoment& moment) {
     if (const double now_s = steady_s(); now_s - looked_s_ >= look_every_s)
         looked_s_ = now_s;
     else
         return;
     std::vector<record::Recorder::Device> devices;
-    for (const auto& port : pipeline.ports()) {
+    for (const auto& port : moment.pipeline.ports()) {
         const port::LivePort::DeviceCounters counters = port->counters();
         const std::uint64_t dropped = counters.missed.value_or(0) + counters.no_buffer.value_or(0);
         const bool known = counters.missed || counters.no_buffer;
@@ -139,7 +142,7 @@ void RunRecorder::look(const pipeline::Pipeline& pipeline, const Say& say) {
     if (!devices.empty()) recorder_.set_devices(std::move(devices));
     const record::Recorder::Status status = recorder_.status();
     if (status.newest_ns != 0) {
-        const Ledger ledger = collect(pipeline);
+        const Ledger ledger = collect(moment.pipeline);
         if (const auto lost = drops_.update(status.newest_ns, ledger.lost_packets() + ledger.device_missed)) {
             stages::RecordTrigger trigger;
             trigger.reason = stages::RecordTrigger::Reason::drops;
@@ -147,7 +150,7 @@ void RunRecorder::look(const pipeline::Pipeline& pipeline, const Say& say) {
             recorder_.trigger(trigger);
         }
     }
-    warn(status, say);
+    warn(status);
     if (looked_s_ - disk_looked_s_ < 1 || !status.stopped.empty()) return;
     disk_looked_s_ = looked_s_;
     std::error_code error;
@@ -158,17 +161,17 @@ void RunRecorder::look(const pipeline::Pipeline& pipeline, const Say& say) {
     if (!error) free = space.available - std::min<std::uint64_t>(space.available, reserve);
     disk_.update(static_cast<core::TimeNs>(looked_s_ * 1e9), status.bytes, free);
     if (alarm_.update(disk_.outlook()))
-        say(fmt::format("the disk will soon be too full to record packets ({})", store::disk_text(disk_.outlook())));
+        say_(fmt::format("the disk will soon be too full to record packets ({})", store::disk_text(disk_.outlook())));
 }
 
-void RunRecorder::warn(const record::Recorder::Status& status, const Say& say) {
+void RunRecorder::warn(const record::Recorder::Status& status) {
     if (!status.stopped.empty() && !said_stopped_) {
         said_stopped_ = true;
-        say(fmt::format("no more packets are recorded: {}", status.stopped));
+        say_(fmt::format("no more packets are recorded: {}", status.stopped));
     }
     if (status.left_out > 0 && status.stopped.empty() && !said_left_out_) {
         said_left_out_ = true;
-        say("the recorder cannot keep up: packets are left out of the capture (recorder.left_out), not of the run");
+        say_("the recorder cannot keep up: packets are left out of the capture (recorder.left_out), not of the run");
     }
     // Once for a second and more, so that the beginning of a run does not count.
     if (status.mode != config::RecordMode::incomplete || said_short_) return;
@@ -183,7 +186,7 @@ void RunRecorder::warn(const record::Recorder::Status& status, const Say& say) {
     const double holds = rate > 0 ? static_cast<double>(status.memory_bytes) / rate : 0;
     if (rate > 0 && holds < recorder_.config().record.seconds) {
         said_short_ = true;
-        say(
+        say_(
             fmt::format("the recorder's memory ({} MiB) holds {:.2g} s at the present rate; {:.4g} s were asked for: "
                         "raise sink.memory, or set snap_bytes",
                         status.memory_bytes >> 20U, holds, recorder_.config().record.seconds));
@@ -201,11 +204,11 @@ std::string RunRecorder::request() {
                        recorder_.config().record.after);
 }
 
-void RunRecorder::finish(const pipeline::Pipeline& pipeline, const Say& say) {
+void RunRecorder::ended(const RunMoment& moment) {
     looked_s_ = -1;
-    look(pipeline, say);
+    check(moment);
     recorder_.finish();
-    warn(recorder_.status(), say);
+    warn(recorder_.status());
 }
 
 std::string RunRecorder::failure() const {

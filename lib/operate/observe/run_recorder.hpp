@@ -11,12 +11,9 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "observe/run_observer.hpp"
 #include "record/recorder.hpp"
 #include "store/disk_watch.hpp"
-
-namespace weir::pipeline {
-class Pipeline;
-}  // namespace weir::pipeline
 
 namespace weir::plan {
 struct Plan;
@@ -27,30 +24,30 @@ namespace weir::observe {
 /// What the report, telemetry and progress say of a recorder.
 [[nodiscard]] nlohmann::json recorder_json(const record::Recorder::Status& status);
 
-class RunRecorder {
+class RunRecorder final : public RunObserver {
 public:
+    using Say = std::function<void(const std::string&)>;
     struct Options {
         bool replay = false;
         std::filesystem::path path;  ///< of the first file
         std::string version;         ///< of the program
+        Say say;                     ///< gets what the operator should know: a warning, on the control thread
     };
-    using Say = std::function<void(const std::string&)>;
 
     /// Null: the run has no sink of kind "pcapng". Nothing is created yet. Throws core::UsageError and core::RunError.
     static std::unique_ptr<RunRecorder> open(const config::RunConfig& config, const plan::Plan& plan,
                                              const Options& options);
 
-    RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink);
+    RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink, Say say);
     [[nodiscard]] record::Recorder& recorder() noexcept { return recorder_; }
 
-    /// The pipeline is there and nothing polls yet.
-    void start(const pipeline::Pipeline& pipeline);
-    /// Control thread, every few milliseconds. `say` gets what the operator should know; it is a warning.
-    void look(const pipeline::Pipeline& pipeline, const Say& say);
+    /// Recording begins, with what is known of the interfaces now.
+    void starting(const RunMoment& moment) override;
+    void check(const RunMoment& moment) override;
+    /// The last packets are written, and the file is closed.
+    void ended(const RunMoment& moment) override;
     /// Somebody asks for what is in memory. Returns what will be done, for people.
     [[nodiscard]] std::string request();
-    /// All lcores have ended.
-    void finish(const pipeline::Pipeline& pipeline, const Say& say);
 
     /// Empty, or why nothing can be written any more although it should: an error, not a limit.
     [[nodiscard]] std::string failure() const;
@@ -61,11 +58,12 @@ public:
     [[nodiscard]] nlohmann::json json() const;
 
 private:
-    void warn(const record::Recorder::Status& status, const Say& say);
+    void warn(const record::Recorder::Status& status);
 
     record::Recorder recorder_;
     stages::DropBurst drops_;
     config::SinkError on_error_;
+    Say say_;
     store::DiskAlarm alarm_;
     store::DiskWatch disk_;
     double disk_looked_s_ = -1;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "observe/ledger_collect.hpp"
+#include "observe/run_observer.hpp"
 #include "observe/seen.hpp"
 #include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
@@ -14,7 +15,8 @@ std::optional<record::Recorder::Status> recorder_of(const pipeline::Pipeline& pi
     return recorder == nullptr ? std::nullopt : std::optional(recorder->status());
 }
 
-RunSample RunSampler::take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
+RunSample RunSampler::take(const RunMoment& moment, Ledger ledger) {
+    const auto& [pipeline, watch, seconds] = moment;
     RunSample sample;
     const double step = seconds - last_s_;
     const std::uint64_t events = ledger.get(assemble::EventCounter::complete) + ledger.incomplete();

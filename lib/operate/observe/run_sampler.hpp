@@ -17,7 +17,7 @@ class Pipeline;
 
 namespace weir::observe {
 
-class Watch;
+struct RunMoment;
 
 /// A run at one moment, and what moved since the moment before.
 struct RunSample {
@@ -39,7 +39,7 @@ struct RunSample {
 /// Each listener has its own: rates are since its last sample.
 class RunSampler {
 public:
-    [[nodiscard]] RunSample take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds);
+    [[nodiscard]] RunSample take(const RunMoment& moment, Ledger ledger);
     /// Of the last sample; 0 before the first.
     [[nodiscard]] double last_s() const noexcept { return last_s_; }
 

@@ -9,6 +9,7 @@
 #include "observe/ledger_json.hpp"
 #include "observe/loss_places.hpp"
 #include "observe/pipeline_view.hpp"
+#include "observe/run_observer.hpp"
 #include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
 #include "store/latest_event.hpp"
@@ -120,25 +121,26 @@ json RunView::make(const pipeline::Pipeline& pipeline, const Watch& watch, const
     return document;
 }
 
-std::optional<json> RunView::update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
+std::optional<json> RunView::update(const RunMoment& moment) {
+    const auto& [pipeline, watch, seconds] = moment;
     const double interval_s = 1.0 / std::max(1U, options_.updates_per_s);
     if (made_s_ && seconds - *made_s_ < interval_s) return std::nullopt;
     const double step_s = seconds - made_s_.value_or(0);
     made_s_ = seconds;
     Ledger ledger = collect(pipeline);
     ledger.numbers_so_far = report_settled_numbers(pipeline);
-    const RunSample sample = sampler_.take(pipeline, watch, std::move(ledger), seconds);
+    const RunSample sample = sampler_.take(moment, std::move(ledger));
     look_for_findings(pipeline, watch, sample.ledger, seconds);
     json document = make(pipeline, watch, sample, step_s);
     document["ledger"].erase("balanced");  // what is on its way between two lcores is not counted yet
     return document;
 }
 
-json RunView::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger,
-                     const std::vector<pipeline::Finding>& findings, double seconds) {
+json RunView::finish(const RunMoment& moment, const Ledger& ledger, const std::vector<pipeline::Finding>& findings) {
+    const auto& [pipeline, watch, seconds] = moment;
     findings_ = shown_findings_json(findings);
     const double step_s = seconds - made_s_.value_or(0);
-    json document = make(pipeline, watch, sampler_.take(pipeline, watch, ledger, seconds), step_s);
+    json document = make(pipeline, watch, sampler_.take(moment, ledger), step_s);
     document["bottleneck"] =
         limit_json(watch.decisive(usage_of(pipeline, ledger, seconds)));  // of the run, as the report has it
     return document;

@@ -3,9 +3,9 @@
 //
 //     observe::RunView view({config.serve->updates_per_s, &latest_event});
 //     ... in the control loop, after pipeline.look() and watch.look():
-//     if (auto document = view.update(pipeline, watch, seconds)) board.publish(with_status(std::move(*document)));
+//     if (auto document = view.update(moment)) board.publish(with_status(std::move(*document)));
 //     ... after the join, with the ledger and the findings that the report has:
-//     board.publish(with_status(view.finish(pipeline, watch, ledger, findings, seconds)));
+//     board.publish(with_status(view.finish(moment, ledger, findings)));
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ class LatestEvent;
 
 namespace weir::observe {
 
+struct RunMoment;
 class Watch;
 
 /// Of one run.
@@ -42,11 +43,10 @@ public:
     /// The run's part of the document, if one is due; else nothing, at once: it may be called as often as one likes.
     /// "rates", "ledger", "where", "losses", "sources", "pipeline", "bottleneck", "findings", "history", "picture"
     /// (docs/reference/WATCH_API.md).
-    [[nodiscard]] std::optional<nlohmann::json> update(const pipeline::Pipeline& pipeline, const Watch& watch,
-                                                       double seconds);
+    [[nodiscard]] std::optional<nlohmann::json> update(const RunMoment& moment);
     /// The last one, when everything has ended: it agrees with the report to the last packet, and has "balanced".
-    [[nodiscard]] nlohmann::json finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger,
-                                        const std::vector<pipeline::Finding>& findings, double seconds);
+    [[nodiscard]] nlohmann::json finish(const RunMoment& moment, const Ledger& ledger,
+                                        const std::vector<pipeline::Finding>& findings);
 
 private:
     [[nodiscard]] nlohmann::json make(const pipeline::Pipeline& pipeline, const Watch& watch, const RunSample& sample,

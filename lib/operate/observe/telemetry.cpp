@@ -11,10 +11,13 @@
 #include <shared_mutex>
 
 #include "core/error.hpp"
+#include "observe/diagnosis.hpp"
+#include "observe/ledger.hpp"
 #include "observe/ledger_collect.hpp"
 #include "observe/ledger_json.hpp"
 #include "observe/run_recorder.hpp"
 #include "observe/seen.hpp"
+#include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace weir::observe {
@@ -127,8 +130,8 @@ json lcores_json(const pipeline::Pipeline& pipeline) {
 }
 
 /// Lists become entries with a number: telemetry's dictionaries hold no lists of dictionaries.
-json seen_of(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
-    json seen = seen_json(ledger, watch.observations(pipeline, ledger, seconds));
+json seen_of(const RunMoment& moment, const Ledger& ledger) {
+    json seen = seen_json(ledger, moment.watch.observations(moment.pipeline, ledger, moment.seconds));
     json ports = json::object();
     for (json port : seen["ports"]) {
         const auto name = port["port"].get<std::string>();
@@ -144,7 +147,8 @@ json seen_of(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledge
     return seen;
 }
 
-json snapshot_of(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+json snapshot_of(const RunMoment& moment, const Ledger& ledger) {
+    const pipeline::Pipeline& pipeline = moment.pipeline;
     json account = ledger_json(ledger);
     json snapshot = {{"sources", json::object()}, {"ports", json::object()}};
     for (const json& source : account["sources"]) {
@@ -158,7 +162,7 @@ json snapshot_of(const pipeline::Pipeline& pipeline, const Watch& watch, const L
             snapshot["ports"][port] = std::move(device);
         }
     for (const char* list : {"sources", "devices", "balanced"}) account.erase(list);
-    account["seconds"] = seconds;
+    account["seconds"] = moment.seconds;
     snapshot["events"] = account["events"];
     json levels = levels_json(pipeline.levels());
     json flat = json::object();
@@ -171,7 +175,7 @@ json snapshot_of(const pipeline::Pipeline& pipeline, const Watch& watch, const L
     rings.update(levels);
     snapshot["rings"] = std::move(rings);
     snapshot["lcores"] = lcores_json(pipeline);
-    snapshot["seen"] = seen_of(pipeline, watch, ledger, seconds);
+    snapshot["seen"] = seen_of(moment, ledger);
     snapshot["recorder"] = json::object();
     if (const record::Recorder* recorder = pipeline.options().recorder; recorder != nullptr) {
         json& into = snapshot["recorder"] = recorder_json(recorder->status());
@@ -215,22 +219,26 @@ void Telemetry::publish(json snapshot, bool final) {
     published_.notify_all();
 }
 
-void Telemetry::begin() {
+void Telemetry::begin(const RunFacts& /*facts*/, const RunMoment& /*moment*/) {
     record_.store(false);  // what was asked for between two runs is of none
     const std::lock_guard lock(mutex_);
     final_ = false;
 }
 
-void Telemetry::serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
+void Telemetry::look(const RunMoment& moment) {
     {
         const std::lock_guard lock(mutex_);
         if (!wanted_) return;
     }
-    publish(snapshot_of(pipeline, watch, collect(pipeline), seconds), false);
+    publish(snapshot_of(moment, collect(moment.pipeline)), false);
 }
 
-void Telemetry::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
-    publish(snapshot_of(pipeline, watch, ledger, seconds), true);
+std::string_view Telemetry::take_record_request() noexcept {
+    return record_.exchange(false) ? "/weir/record" : "";
+}
+
+void Telemetry::counted(const RunMoment& moment, const Ledger& ledger, const Verdict& /*verdict*/) {
+    publish(snapshot_of(moment, ledger), true);
 }
 
 int Telemetry::answer_part(const char* part, const char* parameters, rte_tel_data* data) {

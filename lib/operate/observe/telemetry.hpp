@@ -7,37 +7,30 @@
 #include <cstdint>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
-#include "observe/diagnosis.hpp"
-#include "observe/ledger.hpp"
-#include "observe/watch.hpp"
+#include "observe/run_observer.hpp"
 
 struct rte_tel_data;
-
-namespace weir::pipeline {
-class Pipeline;
-}  // namespace weir::pipeline
 
 namespace weir::observe {
 
 /// One per process, after EAL has started with telemetry.
-class Telemetry {
+class Telemetry final : public RunObserver {
 public:
     /// Registers /weir/ledger, /weir/sources, /weir/ports, /weir/lcores, /weir/rings and /weir/events. Throws
     /// core::RunError.
     Telemetry();
-    ~Telemetry();
-    Telemetry(const Telemetry&) = delete;
-    Telemetry& operator=(const Telemetry&) = delete;
+    ~Telemetry() override;
 
     /// Another run begins: what was said last of the one before is over.
-    void begin();
-    /// Makes an answer if somebody waits for one. On the control thread, every few milliseconds.
-    void serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
-    /// Somebody has asked for what the flight recorder has, since the last call.
-    [[nodiscard]] bool take_record_request() noexcept { return record_.exchange(false); }
+    void begin(const RunFacts& facts, const RunMoment& moment) override;
+    /// Makes an answer if somebody waits for one.
+    void look(const RunMoment& moment) override;
+    /// "/weir/record", if somebody has asked by that.
+    [[nodiscard]] std::string_view take_record_request() noexcept override;
     /// What is said from now on, to the end of the program.
-    void finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    void counted(const RunMoment& moment, const Ledger& ledger, const Verdict& verdict) override;
 
 private:
     static int answer(const char* command, const char* parameters, rte_tel_data* data);

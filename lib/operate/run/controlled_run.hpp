@@ -13,7 +13,7 @@
 #include "pipeline/bottleneck.hpp"
 
 namespace weir::observe {
-class Telemetry;
+class RunObserver;
 }  // namespace weir::observe
 
 namespace weir::pipeline {
@@ -22,17 +22,9 @@ class RunPorts;
 
 namespace weir::run {
 
-class Onlooker;
-
 /// On the control thread.
 class ControlledRun {
 public:
-    /// What looks on from outside, and outlives the run; each may be null.
-    struct Company {
-        pipeline::RunPorts* ports = nullptr;      ///< devices that are up already; null: the run starts its own
-        observe::Telemetry* telemetry = nullptr;  ///< DPDK's telemetry
-        Onlooker* onlooker = nullptr;
-    };
     struct Result {
         int status = 0;       ///< as that of the program: 0, 1 or 3
         std::string failure;  ///< why the run failed; empty if it did not
@@ -51,8 +43,9 @@ public:
     /// What users err in most, so before anything takes time. Throws core::UsageError or core::RunError. Waits for
     /// those whom sinks send events to, as long as the configuration says and `is_given_up` does not.
     virtual void open(const std::function<bool()>& is_given_up) = 0;
-    /// Throws core::UsageError or core::RunError.
-    virtual void make(Company company) = 0;
+    /// `ports`: devices that are up already; null: the run starts its own. `observers` are told in their order; those
+    /// that are null are left out. Ports and observers outlive the run. Throws core::UsageError or core::RunError.
+    virtual void make(pipeline::RunPorts* ports, const std::vector<observe::RunObserver*>& observers) = 0;
     /// Packets count from here on. Throws core::RunError.
     virtual void start() = 0;
     /// One turn, every few milliseconds; false: everything has ended.

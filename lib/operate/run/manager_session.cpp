@@ -9,7 +9,6 @@
 #include "core/print_stderr.hpp"
 #include "observe/run_report.hpp"
 #include "pipeline/wall_clock.hpp"
-#include "run/onlooker.hpp"
 #include "run/run_signals.hpp"
 #include "run/service_manager.hpp"
 
@@ -25,18 +24,17 @@ void ManagerSession::open(const std::function<bool()>& /*is_given_up*/) {
     cluster_thread_ = make_cluster_thread(*options_.cluster, options_.run_number);
 }
 
-void ManagerSession::make(Company company) {
-    company_ = company;
+void ManagerSession::make(pipeline::RunPorts* /*ports*/, const std::vector<observe::RunObserver*>& observers) {
+    for (observe::RunObserver* observer : observers) observers_.add(observer);
     if (!options_.quiet) core::say_text(cluster_start_text(*options_.cluster, *cluster_thread_));
 }
 
 void ManagerSession::start() {
     start_ = std::chrono::steady_clock::now();
     cluster_thread_->start();
-    if (company_.onlooker == nullptr) return;
-    Onlooker::RunFacts facts{options_.run_number, {}, pipeline::wall_ns()};
+    observe::RunFacts facts{options_.run_number, {}, pipeline::wall_ns()};
     facts.cluster = [this] { return shown_cluster_json(*options_.cluster, cluster_thread_->account()); };
-    company_.onlooker->begin_managing(facts);
+    observers_.begin_managing(facts);
 }
 
 double ManagerSession::seconds() const {
@@ -51,7 +49,7 @@ bool ManagerSession::turn() {
         stop(alone_text(*options_.cluster));
     }
     for (const std::string& text : cluster_thread_->take_said()) warn("cluster: " + text);
-    if (company_.onlooker != nullptr) company_.onlooker->look_at_cluster(seconds());
+    observers_.look_at_cluster(seconds());
     return true;
 }
 
@@ -70,7 +68,7 @@ ControlledRun::Result ManagerSession::finish() {
     cluster_thread_->join();
     for (const std::string& text : cluster_thread_->take_said()) warn("cluster: " + text);
     if (!options_.quiet) core::say_text(cluster_text(*options_.cluster, cluster_thread_->account()));
-    if (company_.onlooker != nullptr) company_.onlooker->finish_managing(seconds());
+    observers_.finish_managing(seconds());
     Result result;
     result.report = account();
     result.report["stopped_by"] = stop_reason_;
@@ -106,7 +104,7 @@ int execute_manager(const RunOptions& options) {
     catch_signals();
     ManagerSession session(options);
     session.open([] { return false; });
-    session.make({nullptr, nullptr, options.onlooker});
+    session.make(nullptr, {options.observer});
     session.start();
     ServiceManager service_manager;
     service_manager.ready(0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/cluster_thread.hpp"
+#include "observe/run_observers.hpp"
 #include "run/controlled_run.hpp"
 #include "run/run.hpp"
 
@@ -20,7 +21,7 @@ public:
 
     /// Listens. Throws core::RunError.
     void open(const std::function<bool()>& is_given_up) override;
-    void make(Company company) override;
+    void make(pipeline::RunPorts* ports, const std::vector<observe::RunObserver*>& observers) override;
     void start() override;
     [[nodiscard]] bool turn() override;
     void stop(const std::string& reason) override;
@@ -43,7 +44,7 @@ private:
     [[nodiscard]] double seconds() const;
 
     const RunOptions& options_;
-    Company company_;
+    observe::RunObservers observers_;
     std::unique_ptr<fabric::ClusterThread> cluster_thread_;
     std::chrono::steady_clock::time_point start_;
     bool stopping_ = false;

@@ -78,7 +78,7 @@ int execute_run(RunOptions options) {
     port::start_eal(prepared.eal());
     std::unique_ptr<observe::Telemetry> telemetry;
     if (!prepared.options().telemetry.empty()) telemetry = std::make_unique<observe::Telemetry>();
-    session.make({nullptr, telemetry.get(), prepared.options().onlooker});
+    session.make(nullptr, {telemetry.get(), prepared.options().observer});
     session.start();
     ServiceManager service_manager;
     if (!prepared.is_replay()) {

@@ -14,9 +14,11 @@
 #include "stages/built_in_device.hpp"
 #include "stages/capture_feeder.hpp"
 
-namespace weir::run {
+namespace weir::observe {
+class RunObserver;
+}  // namespace weir::observe
 
-class Onlooker;
+namespace weir::run {
 
 struct RunOptions {
     config::RunConfig config;
@@ -34,7 +36,8 @@ struct RunOptions {
     std::string version;                      ///< of the program, for the report
     std::optional<std::uint32_t> run_number;  ///< --run-number: of the run; nothing: as its paths' directories count
     std::string comment;                      ///< of whoever started it, for the report and the manifest
-    Onlooker* onlooker = nullptr;             ///< who shows the run to others; null: nobody
+    /// Shows the run to others; null: nobody does.
+    observe::RunObserver* observer = nullptr;
     /// --node: which node of a cluster this is; `config` is then its view (ClusterPart::view).
     std::optional<ClusterPart> cluster;
     stages::MakeBuiltInDevice make_built_in{};  ///< makes the simulated detector of `device = "sim,..."`

@@ -81,7 +81,8 @@ void Session::open(const std::function<bool()>& is_given_up) {
     while (!sinks_.are_ready() && !is_given_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (sinks_.recorder_path())
         recorder_ = observe::RunRecorder::open(options().config, prepared_.plan(),
-                                               {prepared_.is_replay(), *sinks_.recorder_path(), options().version});
+                                               {prepared_.is_replay(), *sinks_.recorder_path(), options().version,
+                                                [this](const std::string& text) { warn(text); }});
 }
 
 /// As configured, or with the run, in the folder of the first sink, which has its hidden name until the run is over.
@@ -95,9 +96,11 @@ std::filesystem::path Session::snapshot_folder() const {
     return {};
 }
 
-void Session::make(Company company) {
-    company_ = company;
-    pipeline_ = std::make_unique<pipeline::Pipeline>(pipeline_options());
+void Session::make(pipeline::RunPorts* ports, const std::vector<observe::RunObserver*>& observers) {
+    observers_.add(&progress_);
+    for (observe::RunObserver* observer : observers) observers_.add(observer);
+    observers_.add(recorder_.get());
+    pipeline_ = std::make_unique<pipeline::Pipeline>(pipeline_options(ports));
     if (!options().quiet) say_start();
     if (prepared_.is_live())
         exchanges_ = std::make_unique<Exchanges>(*pipeline_, [this](std::string_view text) { progress_.say(text); });
@@ -106,23 +109,22 @@ void Session::make(Company company) {
 void Session::start() {
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
-    if (recorder_ != nullptr) recorder_->start(*pipeline_);
+    observers_.starting(moment());
     if (prepared_.is_builder()) cluster_thread_->give_up_when([this] { return sinks_.must_stop(pipeline_->sinks()); });
     if (cluster_thread_ != nullptr) cluster_thread_->start();
     pipeline_->start();
     started_ = true;
-    if (company_.telemetry != nullptr) company_.telemetry->begin();
-    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, watch_, facts());
+    observers_.begin(facts(), moment());
 }
 
-Onlooker::RunFacts Session::facts() const {
-    Onlooker::RunFacts facts{sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()};
+observe::RunFacts Session::facts() const {
+    observe::RunFacts facts{sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()};
     if (cluster_thread_ != nullptr)
         facts.cluster = [this] { return shown_cluster_json(*options().cluster, cluster_thread_->account()); };
     return facts;
 }
 
-pipeline::Pipeline::Options Session::pipeline_options() const {
+pipeline::Pipeline::Options Session::pipeline_options(pipeline::RunPorts* ports) {
     pipeline::Pipeline::Options setup;
     setup.config = options().config;
     setup.plan = prepared_.plan();
@@ -140,9 +142,9 @@ pipeline::Pipeline::Options Session::pipeline_options() const {
     setup.sinks = sinks_.events();
     setup.answers = answers_.get();
     setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
-    setup.ports = company_.ports;
+    setup.ports = ports;
     setup.make_built_in = options().make_built_in;
-    if (company_.onlooker != nullptr) setup.latest_event = company_.onlooker->watch_events(kept_start_);
+    setup.latest_event = observers_.watch_events(kept_start_);
     return setup;
 }
 
@@ -195,14 +197,13 @@ bool Session::turn() {
     pipeline_->look();
     watch_.look(*pipeline_, seconds_);
     watch_flows();
-    progress_.update(*pipeline_, watch_, seconds_);
-    if (company_.telemetry != nullptr) company_.telemetry->serve(*pipeline_, watch_, seconds_);
-    if (company_.onlooker != nullptr) company_.onlooker->look(*pipeline_, watch_, seconds_);
-    if (asked_for_progress()) progress_.answer(*pipeline_, watch_, seconds_);
+    observers_.look(moment());
+    if (asked_for_progress()) progress_.answer(moment());
     if (prepared_.is_live() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
     if (exchanges_ != nullptr && !stopping_) exchanges_->serve(seconds_);
     watch_sinks();
-    watch_recorder();
+    observers_.check(moment());
+    serve_record_requests();
     watch_cluster();
     if (stopping_) return true;
     const bool sink_failed = sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop();
@@ -211,7 +212,7 @@ bool Session::turn() {
 }
 
 std::string Session::line() {
-    return line_progress_.line(*pipeline_, watch_, seconds_);
+    return line_progress_.line(moment());
 }
 
 /// Whether devices do what they accepted.
@@ -270,12 +271,11 @@ std::string Session::save_recording() {
     return recorder_ != nullptr ? recorder_->request() : "the run has no sink of kind \"pcapng\", so nothing is saved";
 }
 
-/// What is recorded besides, and whether somebody asks for it.
-void Session::watch_recorder() {
-    if (recorder_ != nullptr) recorder_->look(*pipeline_, [this](const std::string& text) { warn(text); });
-    const bool by_telemetry = company_.telemetry != nullptr && company_.telemetry->take_record_request();
-    if (!asked_to_record() && !by_telemetry) return;
-    progress_.say(fmt::format("{}: {}", by_telemetry ? "/weir/record" : "SIGUSR2", save_recording()));
+/// Somebody may ask for what is recorded besides.
+void Session::serve_record_requests() {
+    const std::string_view observer = observers_.take_record_request();
+    if (!asked_to_record() && observer.empty()) return;
+    progress_.say(fmt::format("{}: {}", observer.empty() ? "SIGUSR2" : observer, save_recording()));
 }
 
 /// It failed, and the run is not to do without it, or has nothing else that writes.
@@ -360,14 +360,13 @@ int Session::judge_status(const observe::Ledger& ledger, const observe::Verdict&
 ControlledRun::Result Session::finish() {
     pipeline_->join();
     leave_cluster();
-    if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
+    observers_.ended(moment());
     flows_looked_s_ = -1;
     watch_flows();
     observe::Ledger ledger = observe::collect(*pipeline_);
     ledger.numbers = observe::report_numbers(*pipeline_);
     const observe::Verdict verdict = judge(ledger, options().expected);
-    progress_.finish(*pipeline_, watch_, ledger, seconds_);
-    if (company_.telemetry != nullptr) company_.telemetry->finish(*pipeline_, watch_, ledger, seconds_);
+    observers_.counted(moment(), ledger, verdict);
     std::vector<pipeline::Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
     if (cluster_thread_ != nullptr) add_cluster_findings(*options().cluster, cluster_thread_->account(), findings);
@@ -375,7 +374,7 @@ ControlledRun::Result Session::finish() {
     result.lost_packets = ledger.lost_packets();
     result.missing_packets = ledger.missing_packets();
     result.failure = close_everything(ledger, verdict);
-    if (company_.onlooker != nullptr) company_.onlooker->finish(*pipeline_, watch_, ledger, findings, seconds_);
+    observers_.closed(moment(), ledger, verdict, findings);
     result.report = report_json(ledger);
     put_verdict(result.report, verdict);
     result.report["findings"] = findings_json(findings);

@@ -12,14 +12,13 @@
 #include <vector>
 
 #include "observe/progress.hpp"
+#include "observe/run_observers.hpp"
 #include "observe/run_recorder.hpp"
 #include "observe/run_report.hpp"
-#include "observe/telemetry.hpp"
 #include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
 #include "run/controlled_run.hpp"
 #include "run/exchanges.hpp"
-#include "run/onlooker.hpp"
 #include "run/preparation.hpp"
 #include "run/run_sinks.hpp"
 #include "run/stop_condition.hpp"
@@ -36,7 +35,7 @@ public:
     /// Captures and sinks.
     void open(const std::function<bool()>& is_given_up) override;
     /// Makes the pipeline; EAL runs.
-    void make(Company company) override;
+    void make(pipeline::RunPorts* ports, const std::vector<observe::RunObserver*>& observers) override;
     void start() override;
     /// Devices whose links are not up are waited for; the time of the run begins when the wait is over.
     void wait_for_links();
@@ -68,13 +67,14 @@ public:
 
 private:
     [[nodiscard]] const RunOptions& options() const noexcept { return prepared_.options(); }
-    [[nodiscard]] Onlooker::RunFacts facts() const;
-    [[nodiscard]] pipeline::Pipeline::Options pipeline_options() const;
+    [[nodiscard]] observe::RunFacts facts() const;
+    [[nodiscard]] observe::RunMoment moment() const { return {*pipeline_, watch_, seconds_}; }
+    [[nodiscard]] pipeline::Pipeline::Options pipeline_options(pipeline::RunPorts* ports);
     void say_start() const;
     void watch_cluster();
     void leave_cluster();
     void watch_sinks();
-    void watch_recorder();
+    void serve_record_requests();
     [[nodiscard]] bool recorder_must_stop() const;
     void watch_flows();
     void say_nothing_came();
@@ -88,7 +88,6 @@ private:
                                    const std::string& failure) const;
 
     const Preparation& prepared_;
-    Company company_;
     observe::ReportFile report_;
     observe::Progress progress_;
     observe::Progress line_progress_{{observe::ProgressMode::none, ""}, true};  ///< its rates have their own intervals
@@ -99,6 +98,7 @@ private:
     std::vector<std::string> warnings_;  ///< for the report
     std::unique_ptr<stages::AnswerLog> answers_;
     std::unique_ptr<observe::RunRecorder> recorder_;
+    observe::RunObservers observers_;  ///< all who watch the run: the progress, those of make(), the recorder
     std::unique_ptr<pipeline::Pipeline> pipeline_;
     std::unique_ptr<Exchanges> exchanges_;
     std::chrono::steady_clock::time_point start_;

@@ -258,7 +258,7 @@ std::unique_ptr<run::ControlledRun> Service::arm(RunList::Run& run) {
     std::unique_ptr<run::ControlledRun> session = new_run();
     session->open([this] { return commands_.wants_abort() || run::stop_signal() != 0; });
     give_up_start_if_asked();
-    session->make({ports_.get(), telemetry_.get(), &frontend_});
+    session->make(ports_.get(), {telemetry_.get(), &frontend_});
     give_up_start_if_asked();
     run.paths = session->final_paths();
     run.comment = next.comment;

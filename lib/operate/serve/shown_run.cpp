@@ -8,7 +8,7 @@ ShownRun::ShownRun(run::RunOptions& options) : mode_(options.capture.has_value()
     if (!options.config.serve || options.print_config) return;
     frontend_.emplace(
         options, *options.config.serve, [this](nlohmann::json& document) { describe(document); }, nullptr);
-    options.onlooker = &*frontend_;
+    options.observer = &*frontend_;
 }
 
 void ShownRun::describe(nlohmann::json& document) const {

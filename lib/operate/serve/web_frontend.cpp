@@ -172,13 +172,13 @@ store::LatestEvent* WebFrontend::watch_events(const nlohmann::json& start) {
 }
 
 /// There is an account of the run, and none of the one before, as soon as anybody can know that it runs.
-void WebFrontend::begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) {
+void WebFrontend::begin(const observe::RunFacts& facts, const observe::RunMoment& moment) {
     view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
     note_run(facts);
-    look(pipeline, watch, 0);
+    look(moment);
 }
 
-void WebFrontend::note_run(const RunFacts& facts) {
+void WebFrontend::note_run(const observe::RunFacts& facts) {
     cluster_ = facts.cluster;
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
@@ -191,25 +191,25 @@ void WebFrontend::note_run(const RunFacts& facts) {
     has_run_ = true;
 }
 
-void WebFrontend::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
-    std::optional<nlohmann::json> part = view_->update(pipeline, watch, seconds);
+void WebFrontend::look(const observe::RunMoment& moment) {
+    std::optional<nlohmann::json> part = view_->update(moment);
     if (!part) return;
     shown_ = std::move(*part);
     if (cluster_) shown_["cluster"] = cluster_();
-    run_["seconds"] = seconds;
+    run_["seconds"] = moment.seconds;
     publish();
 }
 
-void WebFrontend::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
-                         const std::vector<pipeline::Finding>& findings, double seconds) {
-    shown_ = view_->finish(pipeline, watch, ledger, findings, seconds);
+void WebFrontend::closed(const observe::RunMoment& moment, const observe::Ledger& ledger,
+                         const observe::Verdict& /*verdict*/, const std::vector<pipeline::Finding>& findings) {
+    shown_ = view_->finish(moment, ledger, findings);
     if (cluster_) shown_["cluster"] = std::exchange(cluster_, nullptr)();
-    run_["seconds"] = seconds;
+    run_["seconds"] = moment.seconds;
     has_run_ = false;
     publish();
 }
 
-void WebFrontend::begin_managing(const RunFacts& facts) {
+void WebFrontend::begin_managing(const observe::RunFacts& facts) {
     if (!server_) listen();
     note_run(facts);
     shown_ = {{"cluster", cluster_()}};

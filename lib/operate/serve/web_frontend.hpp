@@ -13,8 +13,8 @@
 
 #include "config/run_config.hpp"
 #include "observe/published_document.hpp"
+#include "observe/run_observer.hpp"
 #include "observe/run_view.hpp"
-#include "run/onlooker.hpp"
 #include "run/run.hpp"
 #include "serve/cluster_watch.hpp"
 #include "store/latest_event.hpp"
@@ -26,7 +26,7 @@
 namespace weir::serve {
 
 /// On the control thread, but for what the server's threads ask.
-class WebFrontend : public run::Onlooker {
+class WebFrontend : public observe::RunObserver {
 public:
     /// Adds to the document what only the caller knows: "status", "command", "config". Any thread.
     using Describe = std::function<void(nlohmann::json& document)>;
@@ -41,11 +41,11 @@ public:
     void listen();
 
     [[nodiscard]] store::LatestEvent* watch_events(const nlohmann::json& start) override;
-    void begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) override;
-    void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
-    void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
-                const std::vector<pipeline::Finding>& findings, double seconds) override;
-    void begin_managing(const RunFacts& facts) override;
+    void begin(const observe::RunFacts& facts, const observe::RunMoment& moment) override;
+    void look(const observe::RunMoment& moment) override;
+    void closed(const observe::RunMoment& moment, const observe::Ledger& ledger, const observe::Verdict& verdict,
+                const std::vector<pipeline::Finding>& findings) override;
+    void begin_managing(const observe::RunFacts& facts) override;
     void look_at_cluster(double seconds) override;
     void finish_managing(double seconds) override;
 
@@ -67,7 +67,7 @@ private:
     using Clock = std::chrono::steady_clock;
 
     void publish();
-    void note_run(const RunFacts& facts);
+    void note_run(const observe::RunFacts& facts);
     [[nodiscard]] std::unique_ptr<ClusterWatch> new_cluster_watch(const run::ClusterPart& part,
                                                                   web::Controls* controls);
     void add_routes(web::Routes& routes);
